@@ -1,0 +1,58 @@
+"""The API server's configuration: one frozen object, checked once, with kube-apiserver's and etcd's flag names (``_`` for ``-``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+KUBERNETES_VERSIONS = tuple(f"1.{minor}" for minor in range(25, 38))
+
+
+class StoreConfig(BaseModel):
+    """Of the embedded store; names and meanings are etcd's. Sizes in bytes, times in milliseconds where the name does not say."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data_dir: Path
+    wal_dir: Path | None = None
+    name: str = "default"
+    snapshot_count: int = Field(default=10_000, ge=1)
+    quota_backend_bytes: int = Field(default=2 * 1024**3, ge=0)
+    heartbeat_interval: int = Field(default=30, ge=1)
+    election_timeout: int = Field(default=150, ge=5)
+    max_request_bytes: int = Field(default=1_572_864, ge=1)
+    #: skip fsync: for data that may be lost (``--ephemeral``)
+    unsafe_no_fsync: bool = False
+
+
+class ServerConfig(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    bind_address: str = "127.0.0.1"
+    secure_port: int = Field(default=6443, ge=0, le=65535)
+    kubernetes_version: str = KUBERNETES_VERSIONS[-1]
+    #: holds ca.crt/.key, apiserver.crt/.key, sa.key/.pub, front-proxy …
+    cert_dir: Path
+    tls_cert_file: Path
+    tls_private_key_file: Path
+    client_ca_file: Path | None = None
+    token_auth_file: Path | None = None
+    anonymous_auth: bool = True
+    service_account_issuer: str = "https://kubernetes.default.svc.cluster.local"
+    service_account_key_file: Path
+    service_account_signing_key_file: Path
+    api_audiences: tuple[str, ...] = ()
+    authorization_mode: tuple[str, ...] = ("Node", "RBAC")
+    enable_admission_plugins: tuple[str, ...] = ()
+    disable_admission_plugins: tuple[str, ...] = ()
+    service_cluster_ip_range: str = "10.96.0.0/12"
+    service_node_port_range: str = "30000-32767"
+    max_requests_inflight: int = Field(default=400, ge=0)
+    max_mutating_requests_inflight: int = Field(default=200, ge=0)
+    #: of a request body, kube-apiserver's limit
+    max_request_body_bytes: int = 3 * 1024 * 1024
+    request_timeout_seconds: float = 60.0
+    min_request_timeout_seconds: int = 1800
+    event_ttl_seconds: int = 3600
+    store: StoreConfig

@@ -1,0 +1,100 @@
+"""``Strategy``: what is particular to a kind when its objects are created and updated (apiserver ``registry/rest``).
+
+The generic ``registry.Store`` calls, in order: on create ``default`` (right after decoding), admission, ``prepare_for_create``,
+``validate``, ``warnings``; on update ``default``, ``prepare_for_update``, ``validate_update``, ``warnings``. Rules common to all
+kinds (ObjectMeta, names, generation where ``spec_changed``, uid, timestamps) are the Store's, not a strategy's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.machinery.field_errors import FieldError
+from apiserver.machinery.objects import Object
+
+
+@dataclass(slots=True, kw_only=True)
+class StrategyContext:
+    """``now`` is RFC 3339 in seconds (``2024-01-02T03:04:05Z``). ``user`` is the requester's name. ``allocators`` gives the
+    strategies of services their cluster IPs and node ports (None in dry validation)."""
+
+    namespace: str
+    now: str
+    user: str = ""
+    dry_run: bool = False
+    allocators: Any = None
+
+
+class Strategy:
+    """The base has the defaults that most kinds share: nothing to default or check, status reset on create and kept on update.
+
+    Objects are versioned JSON dicts, already pruned to the kind's schema. ``default``, ``prepare_*`` change the new object in place
+    and never the old one. ``validate*`` answer all errors in Kubernetes' order and change nothing.
+    """
+
+    #: whether a PUT on a name that does not exist creates it
+    allow_create_on_update: bool = False
+    #: whether an update may come without a resourceVersion
+    allow_unconditional_update: bool = True
+    #: which check ``metadata.name`` must pass: a key of ``machinery.names``
+    name_rule: str = "dns_subdomain"
+    #: whether ``status`` is a subresource, so that the main endpoint never writes it
+    has_status: bool = False
+    #: grace period in seconds when a delete does not say; None: the kind is deleted at once
+    default_grace_period_seconds: int | None = None
+    #: "background" or "orphan": what a delete without a propagation policy does with dependents
+    default_garbage_collection: str = "background"
+
+    def default(self, obj: Object) -> None:
+        """Fill in the documented defaults of the version."""
+
+    def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
+        if self.has_status:
+            obj.pop("status", None)
+
+    def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        return []
+
+    def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        if self.has_status:
+            _keep(new, old, "status")
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return []
+
+    def prepare_for_status_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        """On ``/status``: everything but status and managedFields stays as it was."""
+        _keep(new, old, "spec")
+        metadata = dict(old.get("metadata") or {})
+        for field in ("managedFields", "resourceVersion"):
+            if field in (new.get("metadata") or {}):
+                metadata[field] = new["metadata"][field]
+        new["metadata"] = metadata
+
+    def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return []
+
+    def warnings(self, new: Object, old: Object | None) -> list[str]:
+        return []
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        """Whether an update raises ``metadata.generation``; kinds without generation answer False by ``has_generation``."""
+        return bool(new.get("spec") != old.get("spec"))
+
+    #: whether ``metadata.generation`` is kept for the kind
+    has_generation: bool = False
+
+    def selectable_fields(self, obj: Object) -> dict[str, str]:
+        """The fields, besides metadata.name and metadata.namespace, by which a field selector may select."""
+        return {}
+
+    #: the names ``selectable_fields`` may answer, so that others are refused before any object is read
+    selectable_field_names: frozenset[str] = frozenset()
+
+
+def _keep(new: Object, old: Object, field: str) -> None:
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)

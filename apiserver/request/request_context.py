@@ -1,0 +1,61 @@
+"""``RequestInfo``: what a path and method mean (apiserver ``endpoints/request``); ``RequestContext``: all facts about one request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from apiserver.authentication.user import UserInfo
+
+SCOPE_KEY = "sampan"
+
+
+@dataclass(slots=True)
+class RequestInfo:
+    """``verb`` is Kubernetes' (get list watch create update patch delete deletecollection), or the lower-case method where
+    ``is_resource_request`` is false. ``name`` of a list or watch is set from ``fieldSelector=metadata.name=…``."""
+
+    is_resource_request: bool
+    path: str
+    verb: str
+    api_prefix: str = ""
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """Made by the first filter, filled by the later ones, read by the handlers.
+
+    ``received_at`` is of the monotonic clock (``deadline`` too, seconds); ``peer_certificate`` is the client's DER certificate
+    of the TLS handshake, unverified; ``warnings`` become ``Warning: 299`` headers; ``annotations`` go to the audit event.
+    """
+
+    info: RequestInfo
+    method: str
+    query: dict[str, list[str]]
+    headers: dict[bytes, bytes]
+    audit_id: str
+    received_at: float
+    deadline: float | None = None
+    peer_certificate: bytes | None = None
+    user: UserInfo | None = None
+    original_user: UserInfo | None = None
+    warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    response_status: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def query_value(self, name: str) -> str:
+        """The first value of a query parameter, "" where there is none."""
+        values = self.query.get(name)
+        return values[0] if values else ""
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)

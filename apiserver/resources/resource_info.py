@@ -1,0 +1,66 @@
+"""What the API server knows of one resource of one group and version (API conventions, "Resources")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a resource's Table. ``cell`` is found by name in ``resources.columns``; ``priority`` 1 shows with -o wide."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubresourceInfo:
+    """``kind`` and ``group``/``version`` are of the body that the subresource takes (``Scale`` of autoscaling/v1 …)."""
+
+    name: str
+    kind: str
+    group: str = ""
+    version: str = ""
+    verbs: tuple[str, ...] = ("get", "patch", "update")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceInfo:
+    """``resource`` is the plural, lower case. ``schema`` names the definition of the kind in the published schemas.
+
+    ``storage_version`` is the version in which objects are stored; ``storage_group`` and ``storage_resource`` differ from
+    ``group`` and ``resource`` only where two API groups share one stored type (events). The key of an object is
+    ``/registry/<storage_prefix>/[<namespace>/]<name>``.
+    """
+
+    group: str
+    version: str
+    resource: str
+    kind: str
+    singular: str = ""
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    subresources: tuple[SubresourceInfo, ...] = ()
+    storage_prefix: str = ""
+    storage_version: str = ""
+    storage_group: str | None = None
+    columns: tuple[Column, ...] = ()
+    list_kind: str = ""
+    schema: str = ""
+    builtin: bool = True
+    extra: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def has_status(self) -> bool:
+        return any(s.name == "status" for s in self.subresources)
