@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-KUBERNETES_VERSIONS = tuple(f"1.{minor}" for minor in range(25, 38))
+from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 
 
 class StoreConfig(BaseModel):

@@ -1,0 +1,101 @@
+"""The data directory: one process at a time, keys and kubeconfigs inside, found again at the next start.
+
+::
+
+    <data-dir>/
+      sampan.lock                 held while a server runs on the directory
+      pki/                        CA, serving certificate, ServiceAccount key, client certificates
+      admin.kubeconfig …          one per identity, 0600
+      member/                     the store
+"""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+import ipaddress
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from apiserver.cli import kubeconfig
+from apiserver.cli.pki import KeyPair, Pki, PkiError, Subject
+
+ADMIN = Subject("kubernetes-admin", ("system:masters",))
+CONTROLLER_MANAGER = Subject("system:kube-controller-manager")
+SCHEDULER = Subject("system:kube-scheduler")
+
+
+class DataDirError(Exception):
+    """The directory cannot be used; the message is one line that says what and how to mend it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What the API server serves with."""
+
+    ca: Path
+    certificate: Path
+    key: Path
+    service_account: KeyPair
+
+
+class DataDir:
+    """An opened data directory; ``close`` releases its lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(self.path / "sampan.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise DataDirError(
+                f"cannot use the data directory {self.path}: {error.strerror}; give another with --data-dir or mend its permissions"
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(self._lock, 20).decode("ascii", "replace").strip()
+            os.close(self._lock)
+            raise DataDirError(
+                f"the data directory {self.path} is in use by process {holder or 'unknown'}; stop that one or give another with --data-dir"
+            ) from error
+        os.ftruncate(self._lock, 0)
+        os.write(self._lock, f"{os.getpid()}\n".encode())
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def serving(self, bind_address: str, service_cluster_ip_range: str) -> Serving:
+        """The serving certificate and the ServiceAccount key, made where they are missing."""
+        pki = open_pki(self.path)
+        pair = pki.serving("apiserver", bind_address, first_service_ip(service_cluster_ip_range))
+        return Serving(pki.ca.certificate, pair.certificate, pair.key, pki.service_account_key())
+
+
+def open_pki(data_dir: Path) -> Pki:
+    try:
+        return Pki(data_dir / "pki", datetime.datetime.now(datetime.UTC))
+    except OSError as error:
+        raise PkiError(f"cannot use {data_dir / 'pki'}: {error.strerror}; mend its permissions") from error
+
+
+def first_service_ip(cidr: str) -> str:
+    """The address of the ``kubernetes`` service. Raises DataDirError on a range that is none."""
+    try:
+        network = ipaddress.ip_network(cidr)
+    except ValueError as error:
+        raise DataDirError(f"--service-cluster-ip-range {cidr}: {error}") from error
+    return str(network[1])
+
+
+def write_kubeconfig(data_dir: Path, server: str, name: str, subject: Subject) -> Path:
+    """``<name>.kubeconfig`` for an identity, with a client certificate of its own."""
+    pki = open_pki(data_dir)
+    pair = pki.client(name, subject)
+    return kubeconfig.write(data_dir / f"{name}.kubeconfig", server=server, ca=pki.ca.certificate, client=pair, user=subject.common_name)
+
+
+def write_node_kubeconfig(data_dir: Path, server: str, node: str) -> Path:
+    """A kubelet's identity: user ``system:node:NAME`` in the group ``system:nodes``."""
+    return write_kubeconfig(data_dir, server, f"node-{node}", Subject(f"system:node:{node}", ("system:nodes",)))

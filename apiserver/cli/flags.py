@@ -1,0 +1,116 @@
+"""The command line's flags: names, meanings, parsing. Pure but for argparse's own printing.
+
+``Parser`` says what is wrong in one line and exits with status 2; abbreviations of flags are refused, so that a new flag never
+changes what an old command means.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
+
+USAGE_ERROR = 2
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|h|m|s))")
+_UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+#: more hollow nodes than this in one process are refused: each renews a lease and holds a watch
+NODES_MAX = 500
+
+
+class Parser(argparse.ArgumentParser):
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"{self.prog}: {message} (see {self.prog} --help)\n")
+        sys.exit(USAGE_ERROR)
+
+
+def duration(text: str) -> float:
+    """Seconds of a Go duration such as ``40s`` or ``1h30m``."""
+    parts = _DURATION.findall(text)
+    if not parts or "".join(n + u for n, u in parts) != text:
+        raise argparse.ArgumentTypeError(f"invalid duration {text!r}: write for example 40s, 5m or 1h30m")
+    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
+
+
+def names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"invalid port {text!r}: 1 to 65535, or 0 for a free one")
+    return int(text)
+
+
+def count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}")
+    return int(text)
+
+
+def node_count(text: str) -> int:
+    number = count(text)
+    if number > NODES_MAX:
+        raise argparse.ArgumentTypeError(f"{number} nodes are too many for one process, at most {NODES_MAX}")
+    return number
+
+
+def add_data_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("data")
+    group.add_argument("--data-dir", type=Path, default=Path("sampan-data"), help="store, keys, kubeconfigs (default ./sampan-data)")
+
+
+def add_server_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of the API server and its embedded store, as kube-apiserver and etcd name them."""
+    add_data_flags(parser)
+    parser.add_argument("--ephemeral", action="store_true", help="use a temporary directory, removed at the end, and skip fsync")
+    parser.add_argument(
+        "--kubernetes-version", choices=KUBERNETES_VERSIONS, default=KUBERNETES_VERSIONS[-1], metavar="1.NN",
+        help=f"which Kubernetes is served, {KUBERNETES_VERSIONS[0]} to {KUBERNETES_VERSIONS[-1]} (default the newest)",
+    )  # fmt: skip
+    serving = parser.add_argument_group("serving")
+    serving.add_argument("--bind-address", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
+    serving.add_argument("--secure-port", type=port, default=6443, help="HTTPS port; 0 picks a free one (default 6443)")
+    serving.add_argument("--tls-cert-file", type=Path, help="serving certificate (default: made in the data directory)")
+    serving.add_argument("--tls-private-key-file", type=Path, help="its key")
+    serving.add_argument("--max-requests-inflight", type=count, default=400, help="reads under way at once (default 400)")
+    serving.add_argument("--max-mutating-requests-inflight", type=count, default=200, help="writes under way at once (default 200)")
+    serving.add_argument("--request-timeout", type=duration, default=60.0, help="of requests other than watches (default 60s)")
+    serving.add_argument("--min-request-timeout", type=count, default=1800, help="least seconds before a watch is ended (default 1800)")
+    serving.add_argument("--event-ttl", type=duration, default=3600.0, help="how long events are kept (default 1h)")
+    serving.add_argument("--service-cluster-ip-range", default="10.96.0.0/12", help="CIDR of service addresses")
+    serving.add_argument("--service-node-port-range", default="30000-32767", help="ports of NodePort services")
+    access = parser.add_argument_group("access")
+    access.add_argument("--client-ca-file", type=Path, help="further CA bundle for client certificates")
+    access.add_argument("--token-auth-file", type=Path, help='CSV of token,user,uid,"group1,group2"')
+    access.add_argument("--anonymous-auth", choices=("true", "false"), default="true", help="let requests without credentials in")
+    access.add_argument("--authorization-mode", type=names, default=("Node", "RBAC"), help="of AlwaysAllow,AlwaysDeny,Node,RBAC")
+    access.add_argument("--service-account-issuer", default="https://kubernetes.default.svc.cluster.local", help="iss of tokens")
+    access.add_argument("--service-account-key-file", type=Path, help="public key that checks tokens (default: made)")
+    access.add_argument("--service-account-signing-key-file", type=Path, help="private key that signs tokens (default: made)")
+    access.add_argument("--api-audiences", type=names, default=(), help="audiences of tokens (default the issuer)")
+    access.add_argument("--enable-admission-plugins", type=names, default=(), help="plugins besides the default ones")
+    access.add_argument("--disable-admission-plugins", type=names, default=(), help="default plugins to leave out")
+    store = parser.add_argument_group("store")
+    store.add_argument("--name", default="default", help="this member's name")
+    store.add_argument("--wal-dir", type=Path, help="where the write-ahead log is (default in the data directory)")
+    store.add_argument("--snapshot-count", type=count, default=10_000, help="applied entries between snapshots of the log")
+    store.add_argument("--quota-backend-bytes", type=count, default=2 * 1024**3, help="size at which writes are refused (default 2 GiB)")
+    store.add_argument("--heartbeat-interval", type=count, default=30, help="milliseconds")
+    store.add_argument("--election-timeout", type=count, default=150, help="milliseconds")
+    store.add_argument("--max-request-bytes", type=count, default=1_572_864, help="largest write (default 1.5 MiB)")
+
+
+def add_controller_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of the controllers, as kube-controller-manager names them."""
+    group = parser.add_argument_group("controllers")
+    group.add_argument("--node-monitor-grace-period", type=duration, default=40.0, help="lease silence that makes a node Unknown")
+    group.add_argument("--node-monitor-period", type=duration, default=5.0, help="between looks at the nodes (default 5s)")
+    group.add_argument("--leader-elect", choices=("true", "false"), default="true", help="run only while holding the lease")
