@@ -27,6 +27,8 @@ class SubresourceInfo:
     group: str = ""
     version: str = ""
     verbs: tuple[str, ...] = ("get", "patch", "update")
+    #: first minor of Kubernetes that serves it, 0 where it came with its resource
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,9 @@ class ResourceInfo:
     list_kind: str = ""
     schema: str = ""
     builtin: bool = True
+    #: of a built-in resource: the first and last minor of Kubernetes that serves it by default
+    since: int = 0
+    until: int = 1_000_000
     extra: dict[str, object] = field(default_factory=dict)
 
     @property
