@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from apiserver.cli import kubeconfig
+from apiserver.cli.errors import CommandError
 from apiserver.cli.pki import KeyPair, Pki, PkiError, Subject
 
 ADMIN = Subject("kubernetes-admin", ("system:masters",))
@@ -26,7 +27,7 @@ CONTROLLER_MANAGER = Subject("system:kube-controller-manager")
 SCHEDULER = Subject("system:kube-scheduler")
 
 
-class DataDirError(Exception):
+class DataDirError(CommandError):
     """The directory cannot be used; the message is one line that says what and how to mend it."""
 
 

@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from apiserver.cli.errors import CommandError
+
 CA_VALIDITY = datetime.timedelta(days=3650)
 LEAF_VALIDITY = datetime.timedelta(days=365)
 #: a leaf with less than this left is made anew at start
@@ -27,7 +29,7 @@ RENEW_BEFORE = datetime.timedelta(days=30)
 CLOCK_SKEW = datetime.timedelta(minutes=5)
 
 
-class PkiError(Exception):
+class PkiError(CommandError):
     """A key or certificate on disk cannot be used; the message names the file and what to do."""
 
 

@@ -1,0 +1,150 @@
+"""Entry point of ``sampan``: picks the command and turns expected failures into one line and an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from apiserver.cli import flags
+from apiserver.cli.datadir import DataDir, write_node_kubeconfig
+from apiserver.cli.errors import CommandError
+from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
+
+FAILED = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parsed = _parser().parse_args(arguments)
+    try:
+        return int(parsed.run(parsed))
+    except CommandError as error:
+        sys.stderr.write(f"sampan: {error}\n")
+        return FAILED
+    except KeyboardInterrupt:
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = flags.Parser(prog="sampan", description="A Kubernetes control plane that is up in a second.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=flags.Parser)
+
+    up = commands.add_parser("up", help="API server, store, controllers, scheduler and hollow nodes")
+    flags.add_server_flags(up)
+    flags.add_controller_flags(up)
+    up.add_argument("--nodes", type=flags.node_count, default=2, help="hollow nodes to run (default 2)")
+    up.add_argument("--no-controllers", action="store_true", help="no controllers, scheduler and nodes")
+    up.set_defaults(run=_up)
+
+    apiserver = commands.add_parser("apiserver", help="the API server and its store alone")
+    flags.add_server_flags(apiserver)
+    apiserver.set_defaults(run=_up, nodes=0, no_controllers=True)
+
+    controllers = commands.add_parser("controllers", help="controllers and scheduler, against a running API server")
+    flags.add_data_flags(controllers)
+    flags.add_controller_flags(controllers)
+    controllers.add_argument("--kubeconfig", type=Path, help="whom to be and where the server is (default: in the data directory)")
+    controllers.set_defaults(run=_controllers)
+
+    node = commands.add_parser("node", help="one more hollow node, in the foreground")
+    node.add_argument("name", metavar="NAME")
+    flags.add_data_flags(node)
+    node.add_argument("--kubeconfig", type=Path, help="whom to be and where the server is (default: made from the data directory)")
+    node.set_defaults(run=_node)
+
+    kubeconfig = commands.add_parser("kubeconfig", help="print the administrator's kubeconfig")
+    flags.add_data_flags(kubeconfig)
+    kubeconfig.add_argument("--path", action="store_true", help="print where it is instead")
+    kubeconfig.set_defaults(run=_kubeconfig)
+
+    version = commands.add_parser("version", help="print versions")
+    version.set_defaults(run=_version)
+    return parser
+
+
+@contextlib.contextmanager
+def _open_data_dir(parsed: argparse.Namespace) -> Iterator[DataDir]:
+    """The data directory of a server, held; a temporary one with ``--ephemeral``."""
+    with contextlib.ExitStack() as stack:
+        path = parsed.data_dir
+        if parsed.ephemeral:
+            import tempfile
+
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sampan-", ignore_cleanup_errors=True)))
+        data_dir = DataDir(path)
+        stack.callback(data_dir.close)
+        yield data_dir
+
+
+def _up(parsed: argparse.Namespace) -> int:
+    from apiserver.cli import up
+
+    with _open_data_dir(parsed) as data_dir:
+        return up.run(parsed, data_dir)
+
+
+def _controllers(parsed: argparse.Namespace) -> int:
+    from controllers import main as controllers_main
+
+    manager = parsed.kubeconfig or _existing(parsed.data_dir, "controller-manager")
+    scheduler = parsed.kubeconfig or _existing(parsed.data_dir, "scheduler")
+    return controllers_main.run_controllers(
+        controllers_main.Options(
+            manager_kubeconfig=manager,
+            scheduler_kubeconfig=scheduler,
+            node_kubeconfigs={},
+            node_monitor_grace_period_seconds=parsed.node_monitor_grace_period,
+            node_monitor_period_seconds=parsed.node_monitor_period,
+            leader_elect=parsed.leader_elect == "true",
+        )
+    )
+
+
+def _node(parsed: argparse.Namespace) -> int:
+    from controllers import main as controllers_main
+
+    kubeconfig = parsed.kubeconfig
+    if kubeconfig is None:
+        _existing(parsed.data_dir, "admin")
+        kubeconfig = write_node_kubeconfig(parsed.data_dir.absolute(), server_of(parsed.data_dir / "admin.kubeconfig"), parsed.name)
+    return controllers_main.run_node(parsed.name, kubeconfig)
+
+
+def _kubeconfig(parsed: argparse.Namespace) -> int:
+    path = _existing(parsed.data_dir, "admin")
+    print(path) if parsed.path else sys.stdout.write(path.read_text())
+    return 0
+
+
+def _version(_: argparse.Namespace) -> int:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        own = version("sampan")
+    except PackageNotFoundError:
+        own = "(not installed)"
+    print(f"sampan {own}, serves Kubernetes {KUBERNETES_VERSIONS[0]} to {KUBERNETES_VERSIONS[-1]}")
+    return 0
+
+
+def _existing(data_dir: Path, name: str) -> Path:
+    path = data_dir.absolute() / f"{name}.kubeconfig"
+    if not path.exists():
+        raise CommandError(f"{path} does not exist; start a server with 'sampan up --data-dir {data_dir}' first, or give --kubeconfig")
+    return path
+
+
+def server_of(kubeconfig: Path) -> str:
+    """The server's URL in a kubeconfig."""
+    import yaml
+
+    try:
+        return str(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
+    except (OSError, yaml.YAMLError, KeyError, IndexError, TypeError) as error:
+        raise CommandError(f"{kubeconfig} is not a kubeconfig: {error}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""From parsed flags and a data directory to the frozen ``ServerConfig``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from apiserver.cli.datadir import DataDir, DataDirError
+from apiserver.cli.pki import write_private
+from apiserver.config import ServerConfig, StoreConfig
+
+
+def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
+    """Raises DataDirError where a named file cannot be read or a value is out of range: one line that names the flag."""
+    serving = data_dir.serving(flags.bind_address, flags.service_cluster_ip_range)
+    if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
+        raise DataDirError("--tls-cert-file and --tls-private-key-file go together")
+    for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file", "token_auth_file", "service_account_key_file"):
+        _readable(flag, getattr(flags, flag))
+    _readable("service_account_signing_key_file", flags.service_account_signing_key_file)
+    try:
+        return ServerConfig(
+            bind_address=flags.bind_address,
+            secure_port=flags.secure_port,
+            kubernetes_version=flags.kubernetes_version,
+            cert_dir=data_dir.path / "pki",
+            tls_cert_file=flags.tls_cert_file or serving.certificate,
+            tls_private_key_file=flags.tls_private_key_file or serving.key,
+            client_ca_file=_client_ca(data_dir, serving.ca, flags.client_ca_file),
+            token_auth_file=flags.token_auth_file,
+            anonymous_auth=flags.anonymous_auth == "true",
+            service_account_issuer=flags.service_account_issuer,
+            service_account_key_file=flags.service_account_key_file or serving.service_account.certificate,
+            service_account_signing_key_file=flags.service_account_signing_key_file or serving.service_account.key,
+            api_audiences=flags.api_audiences,
+            authorization_mode=flags.authorization_mode,
+            enable_admission_plugins=flags.enable_admission_plugins,
+            disable_admission_plugins=flags.disable_admission_plugins,
+            service_cluster_ip_range=flags.service_cluster_ip_range,
+            service_node_port_range=flags.service_node_port_range,
+            max_requests_inflight=flags.max_requests_inflight,
+            max_mutating_requests_inflight=flags.max_mutating_requests_inflight,
+            request_timeout_seconds=flags.request_timeout,
+            min_request_timeout_seconds=flags.min_request_timeout,
+            event_ttl_seconds=int(flags.event_ttl),
+            store=StoreConfig(
+                data_dir=data_dir.path,
+                wal_dir=flags.wal_dir,
+                name=flags.name,
+                snapshot_count=flags.snapshot_count,
+                quota_backend_bytes=flags.quota_backend_bytes,
+                heartbeat_interval=flags.heartbeat_interval,
+                election_timeout=flags.election_timeout,
+                max_request_bytes=flags.max_request_bytes,
+                unsafe_no_fsync=flags.ephemeral,
+            ),
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        flag = str(first["loc"][-1]).replace("_", "-")
+        raise DataDirError(f"--{flag}: {first['msg']}") from error
+
+
+def _client_ca(data_dir: DataDir, own: Path, further: Path | None) -> Path:
+    """The bundle of CAs whose client certificates are accepted: our own, which signed the admin's, and the one given."""
+    if further is None:
+        return own
+    bundle = data_dir.path / "pki" / "client-ca-bundle.crt"
+    write_private(bundle, own.read_bytes() + b"\n" + further.read_bytes())
+    return bundle
+
+
+def _readable(flag: str, path: Path | None) -> None:
+    if path is None:
+        return
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise DataDirError(f"--{flag.replace('_', '-')} {path}: {error.strerror}") from error

@@ -1,0 +1,214 @@
+"""``sampan up``: the API server in this process, the controllers and hollow nodes in a second one that never outlives it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from apiserver.cli.datadir import ADMIN, CONTROLLER_MANAGER, SCHEDULER, DataDir, write_kubeconfig, write_node_kubeconfig
+from apiserver.cli.errors import CommandError
+from apiserver.cli.settings import server_config
+from apiserver.config import ServerConfig
+
+LISTEN_BACKLOG = 2048
+#: how long the second process may take to end its watches before it is killed
+CONTROLLERS_STOP_SECONDS = 5.0
+#: a second process that ends more often than this within RESTART_WINDOW_SECONDS is not started again
+RESTARTS_MAX = 5
+RESTART_WINDOW_SECONDS = 60.0
+
+
+def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
+    started = time.monotonic()
+    progress = Progress()
+    progress.show("keys and certificates")
+    config = server_config(flags, data_dir)
+    listener = bind(config.bind_address, config.secure_port)
+    server = url(listener, config.bind_address)
+    admin = write_kubeconfig(data_dir.path, server, "admin", ADMIN)
+    command: list[str] | None = None
+    if not flags.no_controllers:
+        command = controllers_command(flags, data_dir.path, server)
+    progress.show("store and API server")
+
+    def ready() -> None:
+        progress.done()
+        announce(config, server, admin, data_dir.path, time.monotonic() - started)
+
+    return run_loop(_up(config, listener, command, ready))
+
+
+def run_loop(main: Coroutine[Any, Any, int]) -> int:
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+async def _up(config: ServerConfig, listener: socket.socket, command: list[str] | None, ready: Any) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    second = SecondProcess(command) if command else None
+    if second:
+        await second.start()
+
+    from apiserver import server as api_server
+    from storage.errors import StoreError
+
+    end_server = asyncio.Event()
+    try:
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(api_server.serve(config, listener, stop=end_server, on_ready=ready))
+            supervising = group.create_task(second.supervise(stop)) if second else None
+            stopped = group.create_task(stop.wait())
+            await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            stop.set()
+            if supervising:
+                await supervising
+            end_server.set()
+    except* StoreError as errors:
+        raise CommandError(_first_line(errors)) from errors
+    except* CommandError as errors:
+        raise errors.exceptions[0] from None
+    return 0
+
+
+def _first_line(errors: BaseExceptionGroup[BaseException]) -> str:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error).splitlines()[0]
+
+
+class SecondProcess:
+    """The controllers' process. It ends when its standard input does, so it cannot outlive this one, however this one ends."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._command = command
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        environment = dict(os.environ, PYTHONPATH=_import_root())
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=asyncio.subprocess.PIPE, env=environment, start_new_session=True
+        )
+
+    async def supervise(self, stop: asyncio.Event) -> None:
+        """Keep it running until ``stop``; then end it. Raises CommandError where it keeps ending by itself."""
+        ends: list[float] = []
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            while not stop.is_set():
+                assert self._process is not None
+                waiting = asyncio.create_task(self._process.wait())
+                await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if stop.is_set():
+                    break
+                now = time.monotonic()
+                ends = [*(t for t in ends if now - t < RESTART_WINDOW_SECONDS), now]
+                if len(ends) > RESTARTS_MAX:
+                    raise CommandError(f"the controllers ended {len(ends)} times within a minute, the last time with {waiting.result()}")
+                sys.stderr.write(f"sampan: the controllers ended with status {waiting.result()}; starting them again\n")
+                await self.start()
+        finally:
+            stopping.cancel()
+            await self._end()
+
+    async def _end(self) -> None:
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), CONTROLLERS_STOP_SECONDS)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def controllers_command(flags: argparse.Namespace, data_dir: Path, server: str) -> list[str]:
+    """The second process's command line, with a kubeconfig for each identity it has."""
+    command = [sys.executable, "-P", "-m", "controllers"]
+    command += ["--manager-kubeconfig", str(write_kubeconfig(data_dir, server, "controller-manager", CONTROLLER_MANAGER))]
+    command += ["--scheduler-kubeconfig", str(write_kubeconfig(data_dir, server, "scheduler", SCHEDULER))]
+    command += ["--node-monitor-grace-period", str(flags.node_monitor_grace_period)]
+    command += ["--node-monitor-period", str(flags.node_monitor_period), "--leader-elect", flags.leader_elect]
+    for number in range(1, flags.nodes + 1):
+        name = f"node-{number}"
+        command += ["--node", f"{name}={write_node_kubeconfig(data_dir, server, name)}"]
+    return command
+
+
+def _import_root() -> str:
+    """The folder that our packages are imported from; ``-P`` keeps the working directory's out."""
+    import apiserver
+
+    return str(Path(apiserver.__file__).resolve().parent.parent)
+
+
+def bind(address: str, port: int) -> socket.socket:
+    """A listening socket, bound before anything slow, so that a busy port is known at once."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((address, port))
+        listener.listen(LISTEN_BACKLOG)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            message = f"port {port} on {address} is in use; stop what uses it, or pick another with --secure-port (0 picks a free one)"
+        else:
+            message = f"cannot listen on {address} port {port}: {error.strerror or error}; see --bind-address and --secure-port"
+        raise CommandError(message) from error
+    listener.setblocking(False)
+    return listener
+
+
+def url(listener: socket.socket, address: str) -> str:
+    """Where clients on this machine reach the listener."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
+    return f"https://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+
+
+class Progress:
+    """One line on a terminal, rewritten at each step; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def show(self, step: str) -> None:
+        if self._shown:
+            sys.stderr.write(f"\r\x1b[Kstarting: {step} …")
+            sys.stderr.flush()
+
+    def done(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def announce(config: ServerConfig, server: str, admin: Path, data_dir: Path, seconds: float) -> None:
+    sys.stdout.write(
+        f"Sampan serves Kubernetes {config.kubernetes_version} on {server} (ready after {seconds:.1f} s)\n"
+        f"\n"
+        f"  export KUBECONFIG={admin}\n"
+        f"  kubectl get nodes\n"
+        f"\n"
+        f"Data is in {data_dir}. Stop with Ctrl-C.\n"
+    )
+    sys.stdout.flush()

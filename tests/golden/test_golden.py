@@ -1,0 +1,50 @@
+"""The golden transcripts against a running server, as a ratchet: each area may only get better.
+
+``ratchet.json`` holds how many scenarios of each area pass at least. ``python tests/golden/ratchet.py`` replays everything and
+raises the numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.server_process import ServerProcess
+
+HERE = Path(__file__).resolve().parent
+RATCHET: dict[str, int] = json.loads((HERE / "ratchet.json").read_text())
+REPLAY_SECONDS_MAX = 300
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerProcess]:
+    with tempfile.TemporaryDirectory() as directory:
+        made = ServerProcess(Path(directory), "--nodes", "0", users={"alice": ("devs",)})
+        made.start()
+        yield made
+        made.stop()
+
+
+def replay(server: ServerProcess, area: str) -> tuple[int, str]:
+    """How many scenarios of the area pass, and the replayer's output."""
+    command = [sys.executable, str(HERE / "golden.py"), "replay", "--server", f"https://127.0.0.1:{server.port}"]
+    command += ["--token", server.token, "--as-token", f"alice={server.tokens['alice']}", str(HERE / f"{area}.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=REPLAY_SECONDS_MAX)
+    found = re.search(r"(\d+) passed, \d+ failed", done.stdout)
+    assert found, done.stdout + done.stderr
+    return int(found[1]), done.stdout
+
+
+@pytest.mark.parametrize("area", sorted(RATCHET))
+def test_area_passes_as_far_as_it_did(server: ServerProcess, area: str) -> None:
+    passed, output = replay(server, area)
+    assert passed >= RATCHET[area], output
