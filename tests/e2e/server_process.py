@@ -25,7 +25,7 @@ class ServerProcess:
         self._flags = flags
         self.token = secrets.token_hex(12)
         self.tokens = {user: secrets.token_hex(12) for user in users or {}}
-        self.port = _free_port()
+        self.port = free_port()
         directory.mkdir(parents=True, exist_ok=True)
         lines = [f'{self.token},tester,tester,"system:masters"']
         lines += [f'{self.tokens[user]},{user},{user},"{",".join(groups)}"' for user, groups in (users or {}).items()]
@@ -93,7 +93,7 @@ class ServerProcess:
             connection.close()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,6 +1,6 @@
 """Replay every area against a fresh server, print the counts and raise ``ratchet.json`` where they grew.
 
-    python -m tests.golden.ratchet
+python -m tests.golden.ratchet
 """
 
 from __future__ import annotations
