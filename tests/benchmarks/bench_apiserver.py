@@ -124,14 +124,18 @@ class Bench:
         context = ssl.create_default_context(cafile=str(self.server.data_dir / "pki" / "ca.crt"))
         _, page = await asyncio.to_thread(self.server.request, "GET", f"{NAMESPACE}/configmaps?limit=1")
         revision = page["metadata"]["resourceVersion"]
-        opened: list[int] = []
+        waiting = watchers
+        all_open = asyncio.Event()
 
         async def follow() -> int:
+            nonlocal waiting
             reader, writer = await asyncio.open_connection("127.0.0.1", self.server.port, ssl=context, limit=1 << 22)
             path = f"{NAMESPACE}/configmaps?watch=1&resourceVersion={revision}"
             writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.token}\r\n\r\n".encode())
             await reader.readuntil(b"\r\n\r\n")
-            opened.append(1)
+            waiting -= 1
+            if not waiting:
+                all_open.set()
             seen = 0
             while seen < UPDATES:
                 data = await reader.read(1 << 18)
@@ -142,8 +146,7 @@ class Bench:
             return seen
 
         tasks = [asyncio.create_task(follow()) for _ in range(watchers)]
-        while len(opened) < watchers:
-            await asyncio.sleep(0.05)
+        await all_open.wait()
         started = time.monotonic()
         await asyncio.to_thread(self._update)
         counts = await asyncio.wait_for(asyncio.gather(*tasks), 120)
