@@ -1,0 +1,110 @@
+"""What Go says where it fails to read: the texts that Kubernetes passes on from ``strconv``, ``encoding/json`` and ``base64``."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any
+
+MAX_UINT64 = 2**64 - 1
+MAX_INT64 = 2**63 - 1
+MIN_INT64 = -(2**63)
+
+_DIGITS = re.compile("[0-9]+").fullmatch
+_SIGNED_DIGITS = re.compile("[+-]?[0-9]+").fullmatch
+_BASE64_URL = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+#: a number of more digits is out of range whatever they are; int() of a very long text would take quadratic time
+_DIGITS_MAX = 25
+
+
+class GoError(ValueError):
+    """The text is what Go's error says."""
+
+
+def quote(text: str) -> str:
+    """Go's ``%q`` for what users send: JSON's escapes, with printable letters as they are."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def parse_uint(text: str) -> int:
+    """``strconv.ParseUint(text, 10, 64)``."""
+    if not _DIGITS(text):
+        raise GoError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
+    if len(text.lstrip("0")) > _DIGITS_MAX or (value := int(text)) > MAX_UINT64:
+        raise GoError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
+    return value
+
+
+def parse_int(text: str) -> int:
+    """``strconv.ParseInt(text, 10, 64)``."""
+    if not _SIGNED_DIGITS(text):
+        raise GoError(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
+    if len(text.lstrip("+-0")) > _DIGITS_MAX or not MIN_INT64 <= (value := int(text)) <= MAX_INT64:
+        raise GoError(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
+    return value
+
+
+def decode_raw_base64_url(text: str) -> bytes:
+    """``base64.RawURLEncoding``: no padding; line ends are skipped; the bits beyond the last byte do not count."""
+    data = text.encode("utf-8", "surrogatepass")
+    kept = bytearray()
+    for position, byte in enumerate(data):
+        if byte in b"\r\n":
+            continue
+        if byte not in _BASE64_URL:
+            raise GoError(f"illegal base64 data at input byte {position}")
+        kept.append(byte)
+    if len(kept) % 4 == 1:
+        raise GoError(f"illegal base64 data at input byte {len(data) - 1}")
+    return base64.urlsafe_b64decode(bytes(kept) + b"=" * (-len(kept) % 4))
+
+
+def _shown_byte(data: bytes, position: int) -> str:
+    byte = data[position : position + 1]
+    if not byte:
+        return ""
+    if byte == b"'":
+        return r"'\''"
+    if byte == b'"':
+        return "'\"'"
+    if byte[0] >= 0x80:
+        return f"'\\x{byte[0]:02x}'"
+    return "'" + quote(byte.decode("ascii"))[1:-1] + "'"
+
+
+def decode_json(data: bytes) -> Any:
+    """The value of a JSON text. ``GoError`` says what ``encoding/json`` would in the common cases."""
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as e:
+        raise GoError(f"invalid character {_shown_byte(data, e.start)} looking for beginning of value") from e
+    except json.JSONDecodeError as e:
+        position = len(e.doc[: e.pos].encode("utf-8"))
+        shown = _shown_byte(data, position)
+        if not shown:
+            raise GoError("unexpected end of JSON input") from e
+        if e.msg == "Extra data":
+            raise GoError(f"invalid character {shown} after top-level value") from e
+        raise GoError(f"invalid character {shown} looking for beginning of value") from e
+    except (RecursionError, ValueError) as e:
+        raise GoError("exceeded max depth") from e
+
+
+def _no_constant(name: str) -> Any:
+    raise json.JSONDecodeError(name, name, 0)
+
+
+def kind_of(value: Any) -> str:
+    """The word for a JSON value in "cannot unmarshal … into"."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, dict):
+        return "object"
+    return "null"
