@@ -1,0 +1,42 @@
+"""``InformerFactory``: one informer a resource for all controllers of a process."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from controllers.cache.shared_informer import SharedInformer
+from controllers.client.interface import Api
+from controllers.client.resources import Resource
+from controllers.lib.clock import Clock
+
+
+class InformerFactory:
+    """Informers are asked for while controllers are built, then ``run``; one asked for later is started by the caller."""
+
+    def __init__(self, api: Api, *, clock: Clock, rng: random.Random, resync_seconds: float = 0.0, detect_mutations: bool = False) -> None:
+        self._api, self._clock, self._random = api, clock, rng
+        self._resync_seconds, self._detect_mutations = resync_seconds, detect_mutations
+        self._informers: dict[Resource, SharedInformer] = {}
+
+    def informer(self, resource: Resource) -> SharedInformer:
+        found = self._informers.get(resource)
+        if found is None:
+            found = SharedInformer(self._api, resource, clock=self._clock, rng=self._random, resync_seconds=self._resync_seconds,
+                                   detect_mutations=self._detect_mutations)
+            self._informers[resource] = found
+        return found
+
+    async def run(self) -> None:
+        """Runs every informer until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self._informers.values():
+                group.create_task(informer.run(), name=f"informer {informer.resource.qualified}")
+
+    async def wait_until_synced(self) -> None:
+        for informer in list(self._informers.values()):
+            await informer.wait_until_synced()
+
+    def check_mutations(self) -> None:
+        for informer in self._informers.values():
+            informer.check_mutations()
