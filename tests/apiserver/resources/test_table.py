@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from apiserver.config import KUBERNETES_VERSIONS
+from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import ResourceTable, version_priority
 from apiserver.schemas import published

@@ -199,7 +199,7 @@ def test_bad_base64_is_refused_with_its_place(written: str, position: int) -> No
 
 
 def test_free_values_are_kept_whole() -> None:
-    data = {"apiVersion": "x/v1", "a": None, "b": [], "c": {"d": 1.5}}
+    data: Any = {"apiVersion": "x/v1", "a": None, "b": [], "c": {"d": 1.5}}
     decoded = decode(("apps", "v1", "ControllerRevision"), {"data": data, "revision": 1, "x": 0})
     assert decoded.obj == {"data": data, "revision": 1}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.config import KUBERNETES_VERSIONS
+from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 from apiserver.machinery.types import ListType, Shape, Type
 from apiserver.resources.table import ResourceTable
 from apiserver.schemas.schema_set import SchemaSet
