@@ -11,7 +11,9 @@ StoreError
  ├─ UnavailableError          no leader, a stopped member, a lost quorum: the outcome of a read is known to be none
  │   └─ RequestTimeoutError  the outcome of a write is unknown
  ├─ TooManyRequestsError      the queue of proposals is full; nothing was proposed
- └─ CorruptError              what is on disk contradicts itself; never retried
+ ├─ DataDirError              the data directory cannot be used (permissions, no space, not a directory); names the file
+ │   └─ DataDirLockedError   another process uses it
+ └─ CorruptError              what is on disk contradicts itself; never retried; names file and offset
 """
 
 from __future__ import annotations
@@ -100,3 +102,11 @@ class TooManyRequestsError(StoreError):
 
 class CorruptError(StoreError):
     text = "etcdserver: corrupt cluster"
+
+
+class DataDirError(StoreError):
+    text = "etcdserver: data directory cannot be used"
+
+
+class DataDirLockedError(DataDirError):
+    text = "etcdserver: data directory is locked by another process"

@@ -1,0 +1,139 @@
+"""The values of the Raft protocol. Numbers of the enums are those of etcd's ``raftpb``."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+NO_MEMBER: Final = 0
+"""The id of nobody: no vote, no known leader."""
+
+
+class EntryType(enum.IntEnum):
+    NORMAL = 0
+    CONF_CHANGE = 1
+    CONF_CHANGE_V2 = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the log. A new leader's first entry has no data (Raft §8)."""
+
+    term: int
+    index: int
+    data: bytes = b""
+    type: EntryType = EntryType.NORMAL
+
+
+@dataclass(frozen=True, slots=True)
+class HardState:
+    """What must survive a crash (Raft figure 2, "persistent state"); ``commit`` is kept along, so that a restart knows what to apply."""
+
+    term: int = 0
+    vote: int = NO_MEMBER
+    commit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConfState:
+    """Who votes and who learns. The ``outgoing`` half belongs to a joint configuration."""
+
+    voters: tuple[int, ...] = ()
+    learners: tuple[int, ...] = ()
+    voters_outgoing: tuple[int, ...] = ()
+    learners_next: tuple[int, ...] = ()
+    auto_leave: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotMetadata:
+    conf_state: ConfState = ConfState()
+    index: int = 0
+    term: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    data: bytes = b""
+    metadata: SnapshotMetadata = SnapshotMetadata()
+
+
+class MessageType(enum.IntEnum):
+    HUP = 0
+    BEAT = 1
+    PROPOSE = 2
+    APPEND = 3
+    APPEND_RESPONSE = 4
+    VOTE = 5
+    VOTE_RESPONSE = 6
+    SNAPSHOT = 7
+    HEARTBEAT = 8
+    HEARTBEAT_RESPONSE = 9
+    UNREACHABLE = 10
+    SNAPSHOT_STATUS = 11
+    CHECK_QUORUM = 12
+    TRANSFER_LEADER = 13
+    TIMEOUT_NOW = 14
+    READ_INDEX = 15
+    READ_INDEX_RESPONSE = 16
+    PRE_VOTE = 17
+    PRE_VOTE_RESPONSE = 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message. What a field means depends on the type:
+
+    - APPEND: ``index`` and ``log_term`` name the entry before ``entries``; ``commit`` is the leader's.
+    - APPEND_RESPONSE: ``index`` is the last entry that matches; when ``reject``, the refused index, with ``reject_hint`` and
+      ``log_term`` naming the last entry of the follower's log that could match.
+    - VOTE, PRE_VOTE: ``index`` and ``log_term`` name the candidate's last entry; ``term`` is the one it runs for.
+    """
+
+    type: MessageType
+    to: int = NO_MEMBER
+    sender: int = NO_MEMBER
+    term: int = 0
+    log_term: int = 0
+    index: int = 0
+    entries: tuple[Entry, ...] = ()
+    commit: int = 0
+    vote: int = NO_MEMBER
+    snapshot: Snapshot | None = None
+    reject: bool = False
+    reject_hint: int = 0
+    context: bytes = b""
+
+
+LOCAL_MESSAGES: Final = frozenset(
+    {
+        MessageType.HUP,
+        MessageType.BEAT,
+        MessageType.UNREACHABLE,
+        MessageType.SNAPSHOT_STATUS,
+        MessageType.CHECK_QUORUM,
+    }
+)
+"""Messages that a member sends only to itself; from the wire they are an offence."""
+
+RESPONSES: Final = frozenset(
+    {
+        MessageType.APPEND_RESPONSE,
+        MessageType.VOTE_RESPONSE,
+        MessageType.HEARTBEAT_RESPONSE,
+        MessageType.UNREACHABLE,
+        MessageType.READ_INDEX_RESPONSE,
+        MessageType.PRE_VOTE_RESPONSE,
+    }
+)
+
+
+def entries_within(entries: list[Entry], bytes_max: int) -> list[Entry]:
+    """The longest prefix whose data fits in ``bytes_max``, but at least one entry, so that a large one is not stuck."""
+    total = 0
+    for count, entry in enumerate(entries):
+        total += len(entry.data)
+        if total > bytes_max and count:
+            return entries[:count]
+    return entries

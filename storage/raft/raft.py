@@ -1,0 +1,215 @@
+"""The state of one member and the rules that hold in every role; ``follower``, ``candidate`` and ``leader`` add theirs.
+
+Sections named "Raft §" are of the extended paper by Ongaro and Ousterhout, "thesis §" of Ongaro's dissertation.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Final
+
+from storage.raft import candidate, follower, leader
+from storage.raft.config import CAMPAIGN_TRANSFER, Config, Role
+from storage.raft.log import RaftLog
+from storage.raft.log_storage import LogStorage
+from storage.raft.messages import NO_MEMBER, Entry, HardState, Message, MessageType
+from storage.raft.tracker import ProgressTracker
+
+_DURABLE_FIRST: Final = frozenset({MessageType.APPEND_RESPONSE, MessageType.VOTE_RESPONSE, MessageType.PRE_VOTE_RESPONSE})
+"""Messages that promise something about this member's disk: they leave after what they promise is written."""
+
+
+class Raft:
+    """One member. ``messages`` may leave at once, ``messages_after_append`` after what was appended before them is durable."""
+
+    def __init__(self, config: Config, storage: LogStorage, rng: random.Random) -> None:
+        config.validate()
+        self.config = config
+        self.id = config.id
+        self.rng = rng
+        hard_state, conf_state = storage.initial_state()
+        self.log = RaftLog(storage)
+        self.tracker = ProgressTracker(conf_state, in_flight_max=config.in_flight_max)
+        self.term = hard_state.term
+        self.vote = hard_state.vote
+        if hard_state.commit:
+            if not self.log.committed <= hard_state.commit <= self.log.last_index():
+                raise ValueError(f"commit {hard_state.commit} is outside of the log [{self.log.committed}, {self.log.last_index()}]")
+            self.log.committed = hard_state.commit
+        if config.applied:
+            # The state machine may be ahead of the saved commit index: commits are not synced on their own.
+            if config.applied > self.log.last_index():
+                raise ValueError(f"applied {config.applied} is beyond the last entry {self.log.last_index()}")
+            self.log.commit_to(config.applied)
+            self.log.accept_applying(max(config.applied, self.log.applying))
+            self.log.applied_to(self.log.applying)
+        self.role = Role.FOLLOWER
+        self.leader_id = NO_MEMBER
+        self.messages: list[Message] = []
+        self.messages_after_append: list[Message] = []
+        self.election_elapsed = 0
+        self.heartbeat_elapsed = 0
+        self.election_timeout = 0
+        self.uncommitted_bytes = 0
+        self.become_follower(self.term, NO_MEMBER)
+
+    # -- values read from outside
+
+    def hard_state(self) -> HardState:
+        return HardState(self.term, self.vote, self.log.committed)
+
+    def is_promotable(self) -> bool:
+        """Whether this member may stand for election."""
+        return self.tracker.is_voter(self.id)
+
+    # -- sending
+
+    def send(self, message: Message) -> None:
+        """Queue a message. The term is filled in, but for the vote messages, which name their own."""
+        if message.type in (MessageType.VOTE, MessageType.VOTE_RESPONSE, MessageType.PRE_VOTE, MessageType.PRE_VOTE_RESPONSE):
+            assert message.term, message
+            message = replace(message, sender=self.id)
+        elif message.type is MessageType.PROPOSE:
+            message = replace(message, sender=self.id)  # forwarded: has no term
+        else:
+            message = replace(message, sender=self.id, term=self.term)
+        if message.type in _DURABLE_FIRST:
+            self.messages_after_append.append(message)
+        else:
+            self.messages.append(message)
+
+    # -- transitions
+
+    def _reset(self, term: int) -> None:
+        if self.term != term:
+            self.term = term
+            self.vote = NO_MEMBER
+        self.leader_id = NO_MEMBER
+        self.election_elapsed = 0
+        self.heartbeat_elapsed = 0
+        self.uncommitted_bytes = 0
+        self.draw_election_timeout()
+        self.tracker.reset(last_index=self.log.last_index())
+
+    def draw_election_timeout(self) -> None:
+        """Random, so that split votes are rare (Raft §5.2)."""
+        self.election_timeout = self.config.election_ticks + self.rng.randrange(self.config.election_ticks)
+
+    def become_follower(self, term: int, leader_id: int) -> None:
+        self._reset(term)
+        self.role = Role.FOLLOWER
+        self.leader_id = leader_id
+
+    def become_pre_candidate(self) -> None:
+        """Ask around without touching term or vote."""
+        assert self.role is not Role.LEADER, self.role
+        self.tracker.votes = {}
+        self.role = Role.PRE_CANDIDATE
+        self.leader_id = NO_MEMBER
+
+    def become_candidate(self) -> None:
+        assert self.role is not Role.LEADER, self.role
+        self._reset(self.term + 1)
+        self.vote = self.id
+        self.role = Role.CANDIDATE
+
+    def become_leader(self) -> None:
+        assert self.role is Role.CANDIDATE, self.role
+        self._reset(self.term)
+        self.role = Role.LEADER
+        self.leader_id = self.id
+        mine = self.tracker.progress[self.id]
+        mine.become_replicate()
+        mine.recent_active = True
+        # An entry of its own term lets a leader find out what is committed (Raft §8); it weighs nothing.
+        taken = leader.append_entries(self, [(b"", None)])
+        assert taken
+
+    # -- time
+
+    def tick(self) -> None:
+        if self.role is Role.LEADER:
+            leader.tick(self)
+            return
+        self.election_elapsed += 1
+        if self.is_promotable() and self.election_elapsed >= self.election_timeout:
+            self.election_elapsed = 0
+            self.step(Message(type=MessageType.HUP, sender=self.id))
+
+    # -- messages
+
+    def step(self, message: Message) -> None:
+        """Take one message, of a peer or of this member itself (those have no term)."""
+        if message.term > self.term:
+            if not self._heed_newer_term(message):
+                return
+        elif 0 < message.term < self.term:
+            self._answer_older_term(message)
+            return
+        if message.type is MessageType.HUP:
+            if self.role is not Role.LEADER and self.is_promotable():
+                candidate.campaign(self, pre_vote=self.config.pre_vote)
+        elif message.type in (MessageType.VOTE, MessageType.PRE_VOTE):
+            self._answer_vote(message)
+        elif self.role is Role.LEADER:
+            leader.step(self, message)
+        elif self.role is Role.FOLLOWER:
+            follower.step(self, message)
+        else:
+            candidate.step(self, message)
+
+    def _heed_newer_term(self, message: Message) -> bool:
+        """A newer term makes a follower of anyone (Raft §5.1). False when the message is not to be heard at all."""
+        kind = message.type
+        if kind in (MessageType.VOTE, MessageType.PRE_VOTE):
+            heard_leader = self.leader_id != NO_MEMBER and self.election_elapsed < self.config.election_ticks
+            if self.config.check_quorum and heard_leader and message.context != CAMPAIGN_TRANSFER:
+                return False  # a member that was cut off must not unseat a leader that works (Raft §6)
+        if kind is MessageType.PRE_VOTE:
+            return True  # it asks about a term that has not begun
+        if kind is MessageType.PRE_VOTE_RESPONSE and not message.reject:
+            return True  # granted for the term that this member would begin
+        of_leader = kind in (MessageType.APPEND, MessageType.HEARTBEAT, MessageType.SNAPSHOT)
+        self.become_follower(message.term, message.sender if of_leader else NO_MEMBER)
+        return True
+
+    def _answer_older_term(self, message: Message) -> None:
+        """Most of them are late and are dropped. Two senders would stay stuck without an answer."""
+        if message.type in (MessageType.APPEND, MessageType.HEARTBEAT) and (self.config.check_quorum or self.config.pre_vote):
+            # 1. This member was cut off and began terms on its own. 2. It is back; the leader's term is older than its own.
+            # 3. Its vote requests are not heard, since the leader is. So tell the leader the newer term.
+            self.send(Message(type=MessageType.APPEND_RESPONSE, to=message.sender))
+        elif message.type is MessageType.PRE_VOTE:
+            self.send(Message(type=MessageType.PRE_VOTE_RESPONSE, to=message.sender, term=self.term, reject=True))
+
+    def _answer_vote(self, message: Message) -> None:
+        """Raft §5.2 (one vote a term, first come first served) and §5.4.1 (only for a log at least as up to date)."""
+        free = (
+            self.vote == message.sender
+            or (self.vote == NO_MEMBER and self.leader_id == NO_MEMBER)
+            or (message.type is MessageType.PRE_VOTE and message.term > self.term)
+        )
+        response = MessageType.VOTE_RESPONSE if message.type is MessageType.VOTE else MessageType.PRE_VOTE_RESPONSE
+        if free and self.log.is_up_to_date(message.index, message.log_term):
+            self.send(Message(type=response, to=message.sender, term=message.term))
+            if message.type is MessageType.VOTE:
+                self.election_elapsed = 0
+                self.vote = message.sender
+        else:
+            self.send(Message(type=response, to=message.sender, term=self.term, reject=True))
+
+    # -- the leader's and a follower's account of the log's end
+
+    def charge_uncommitted(self, size: int) -> bool:
+        """Count the data of new entries; False (nothing counted) when the limit is passed. Entries without data and the first
+        one are always let in, so that a leader can always commit."""
+        if size and self.uncommitted_bytes and self.uncommitted_bytes + size > self.config.uncommitted_bytes_max:
+            return False
+        self.uncommitted_bytes += size
+        return True
+
+    def refund_uncommitted(self, entries: list[Entry]) -> None:
+        """Entries were committed; those of former leaders were never counted, hence the floor."""
+        if self.role is Role.LEADER and self.uncommitted_bytes:
+            self.uncommitted_bytes = max(0, self.uncommitted_bytes - sum(len(entry.data) for entry in entries))

@@ -1,0 +1,64 @@
+"""The end of the log that is not known to be durable yet."""
+
+from __future__ import annotations
+
+from storage.raft.messages import Entry
+
+
+class Unstable:
+    """Entries from ``offset`` on. Those before ``offset_in_progress`` have been given to the disk, which has not answered yet.
+
+    Example: offset 5, entries 5 6 7, offset_in_progress 7: the log storage ends at 4, 5 and 6 are being written, 7 is not yet
+    handed out. When the disk reports 6, offset becomes 7.
+    """
+
+    __slots__ = ("entries", "offset", "offset_in_progress")
+
+    def __init__(self, offset: int) -> None:
+        self.entries: list[Entry] = []
+        self.offset = offset
+        self.offset_in_progress = offset
+
+    def maybe_last_index(self) -> int | None:
+        return self.offset + len(self.entries) - 1 if self.entries else None
+
+    def maybe_term(self, index: int) -> int | None:
+        position = index - self.offset
+        if 0 <= position < len(self.entries):
+            return self.entries[position].term
+        return None
+
+    def next_entries(self) -> list[Entry]:
+        """What has not been given to the disk yet."""
+        return self.entries[self.offset_in_progress - self.offset :]
+
+    def accept_in_progress(self) -> None:
+        """All that ``next_entries`` gave is at the disk now."""
+        self.offset_in_progress = self.offset + len(self.entries)
+
+    def stable_to(self, index: int, term: int) -> None:
+        """The disk holds the entry (index, term) and all before it. An answer about an entry that a new leader has overwritten since
+        is ignored: the entry now at that index is another one."""
+        if self.maybe_term(index) != term:
+            return
+        del self.entries[: index + 1 - self.offset]
+        self.offset = index + 1
+        self.offset_in_progress = max(self.offset_in_progress, self.offset)
+
+    def truncate_and_append(self, entries: list[Entry]) -> None:
+        first = entries[0].index
+        if first == self.offset + len(self.entries):
+            self.entries.extend(entries)
+            return
+        if first <= self.offset:
+            self.entries = list(entries)
+            self.offset = first
+        else:
+            del self.entries[first - self.offset :]
+            self.entries.extend(entries)
+        # what follows must be written (again), also where its index has been given to the disk before
+        self.offset_in_progress = max(self.offset, min(self.offset_in_progress, first))
+
+    def slice(self, low: int, high: int) -> list[Entry]:
+        assert self.offset <= low <= high <= self.offset + len(self.entries), (self.offset, low, high, len(self.entries))
+        return self.entries[low - self.offset : high - self.offset]
