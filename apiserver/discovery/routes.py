@@ -1,0 +1,158 @@
+"""The routes of discovery and ``/version``.
+
+Authentication, authorization and the like happen before these routes; they only look up bytes.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Awaitable, Callable
+
+import orjson
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from apiserver.discovery import documents
+from apiserver.discovery.accept import DiscoveryForm, wanted_form
+from apiserver.discovery.cache import Body, DocumentCache
+from apiserver.machinery import status
+from apiserver.machinery.status import StatusError
+from apiserver.resources.table import ResourceTable
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+#: all are routed, so that the ones that are not GET are refused in Kubernetes' words
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
+_ACCEPTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+_BROWSERS = ("curl/", "Wget/", "Mozilla/5.0")
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "AMD64": "amd64"}
+
+
+def router(table: ResourceTable) -> APIRouter:
+    """Serves what ``table`` holds at the time of each request."""
+    discovery = _Discovery(table)
+    routes = APIRouter()
+    for path, endpoint in (
+        ("/api", discovery.api),
+        ("/api/{version}", discovery.core_version),
+        ("/apis", discovery.apis),
+        ("/apis/{group}", discovery.group),
+        ("/apis/{group}/{version}", discovery.group_version),
+        ("/version", discovery.version),
+    ):
+        for spelled in (path, path + "/"):
+            routes.add_route(spelled, only_get(endpoint), methods=METHODS, include_in_schema=False)
+    return routes
+
+
+def only_get(endpoint: Endpoint) -> Endpoint:
+    """Answers other methods, and StatusErrors, with a Status."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            if request.method != "GET":
+                raise status.generic_method_not_allowed()
+            return await endpoint(request)
+        except StatusError as e:
+            return Response(orjson.dumps(e.status), e.code, e.headers, media_type="application/json")
+
+    return answer
+
+
+def body_response(request: Request, body: Body, media_type: str, headers: dict[str, str]) -> Response:
+    """The body, compressed where the client takes that; nothing but 304 if it has it already."""
+    if "etag" in {name.lower() for name in headers} and request.headers.get("if-none-match") == body.etag:
+        return Response(status_code=304, headers=headers)
+    if body.gzipped and "gzip" in request.headers.get("accept-encoding", ""):
+        headers = {**headers, "Content-Encoding": "gzip"}
+        return _exact(body.gzipped, media_type, headers)
+    return _exact(body.raw, media_type, headers)
+
+
+def _exact(content: bytes, media_type: str, headers: dict[str, str]) -> Response:
+    """A response whose content type stands as it is, without a charset."""
+    return Response(content, headers={**headers, "Content-Type": media_type})
+
+
+def wants_indentation(request: Request) -> bool:
+    """``?pretty``, or a program with which people look at the API."""
+    if "pretty" in request.query_params:
+        return request.query_params["pretty"].lower() in ("", "1", "t", "true")
+    return request.headers.get("user-agent", "").startswith(_BROWSERS)
+
+
+def _page_not_found() -> Response:
+    return Response("404 page not found\n", 404, media_type="text/plain")
+
+
+class _Discovery:
+    def __init__(self, table: ResourceTable) -> None:
+        self._table = table
+        self._cache = DocumentCache(lambda: table.generation)
+
+    async def api(self, request: Request) -> Response:
+        form = self._negotiate(request, aggregated=True)
+        if form is DiscoveryForm.PLAIN:
+            host, port = request.scope.get("server") or ("127.0.0.1", 443)
+            return self._plain(request, documents.api_versions(f"{host}:{port}"))
+        return self._aggregated(request, form, core=True)
+
+    async def apis(self, request: Request) -> Response:
+        form = self._negotiate(request, aggregated=True)
+        if form is DiscoveryForm.PLAIN:
+            return self._kept(request, "groups", lambda: documents.api_group_list(self._table))
+        return self._aggregated(request, form, core=False)
+
+    async def group(self, request: Request) -> Response:
+        self._negotiate(request)
+        group = request.path_params["group"]
+        if not self._table.versions(group):
+            return _page_not_found()
+        return self._kept(request, ("group", group), lambda: documents.api_group(self._table, group))
+
+    async def core_version(self, request: Request) -> Response:
+        return self._resources(request, "", request.path_params["version"])
+
+    async def group_version(self, request: Request) -> Response:
+        return self._resources(request, request.path_params["group"], request.path_params["version"])
+
+    def _resources(self, request: Request, group: str, version: str) -> Response:
+        self._negotiate(request)
+        if self._table.serves(group, version):
+            return self._kept(request, (group, version), lambda: documents.api_resource_list(self._table, group, version))
+        builtin = any(info.builtin for info in self._table if info.group == group)
+        if builtin and group:
+            raise status.generic_not_found()
+        return _page_not_found()
+
+    async def version(self, request: Request) -> Response:
+        machine = platform.machine()
+        document = documents.version_info(
+            self._table.kubernetes_version,
+            f"{platform.system().lower()}/{_MACHINES.get(machine, machine)}",
+            f"python{platform.python_version()}",
+            platform.python_implementation().lower(),
+        )
+        return _exact(orjson.dumps(document, option=orjson.OPT_INDENT_2), "application/json", {})
+
+    def _negotiate(self, request: Request, *, aggregated: bool = False) -> DiscoveryForm:
+        accept = ",".join(request.headers.getlist("accept"))
+        form = wanted_form(accept, minor=self._table.minor, aggregated=aggregated)
+        if form is None:
+            raise status.not_acceptable(_ACCEPTED)
+        return form
+
+    def _plain(self, request: Request, document: documents.Document) -> Response:
+        option = orjson.OPT_INDENT_2 if wants_indentation(request) else 0
+        return _exact(orjson.dumps(document, option=option), "application/json", {})
+
+    def _kept(self, request: Request, key: object, build: Callable[[], documents.Document]) -> Response:
+        if wants_indentation(request):
+            return self._plain(request, build())
+        return body_response(request, self._cache.get(key, build), "application/json", {})
+
+    def _aggregated(self, request: Request, form: DiscoveryForm, *, core: bool) -> Response:
+        body = self._cache.get((core, form), lambda: documents.aggregated(self._table, core=core, version=form.value))
+        headers = {"ETag": body.etag, "Vary": "Accept", "Cache-Control": "public"}
+        return body_response(request, body, form.media_type, headers)
