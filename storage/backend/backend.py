@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Protocol
 
 #: etcd's ``backend-batch-interval``: how long a write may wait before its batch is committed.
@@ -46,6 +47,9 @@ BUCKET_NAMES: tuple[bytes, ...] = (
 assert len(BUCKET_NAMES) == len(Bucket), (BUCKET_NAMES, list(Bucket))
 
 
+PreCommitHook = Callable[[], None]
+
+
 class Backend(Protocol):
     """An ordered map of bytes in buckets. Ranges are [start, end); ``end`` None is no end; ``limit`` 0 is no limit."""
 
@@ -65,6 +69,9 @@ class Backend(Protocol):
 
     def durable_get(self, bucket: Bucket, key: bytes) -> bytes | None:
         """The value that a crash at this moment would leave behind."""
+
+    def set_pre_commit(self, hook: PreCommitHook | None) -> None:
+        """``hook`` is called at the start of every commit and may write: what it writes is in the batch."""
 
     def maybe_commit(self, now: float) -> bool:
         """Start a commit if the batch is old or large enough; ``now`` is a monotonic time in seconds. Never waits for the disk,

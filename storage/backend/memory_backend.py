@@ -10,7 +10,7 @@ from itertools import islice
 
 from sortedcontainers import SortedDict
 
-from storage.backend.backend import BATCH_INTERVAL_SECONDS, BATCH_OPERATIONS_MAX, Bucket
+from storage.backend.backend import BATCH_INTERVAL_SECONDS, BATCH_OPERATIONS_MAX, Bucket, PreCommitHook
 
 
 class MemoryBackend:
@@ -21,6 +21,7 @@ class MemoryBackend:
         #: what the committed state holds (None: nothing) under each key written since the last commit
         self._committed_before: dict[tuple[Bucket, bytes], bytes | None] = {}
         self._operations = 0
+        self._pre_commit: PreCommitHook | None = None
         self._last_commit: float | None = None
 
     def get(self, bucket: Bucket, key: bytes) -> bytes | None:
@@ -48,6 +49,9 @@ class MemoryBackend:
             return self._committed_before[bucket, key]
         return self.get(bucket, key)
 
+    def set_pre_commit(self, hook: PreCommitHook | None) -> None:
+        self._pre_commit = hook
+
     def maybe_commit(self, now: float) -> bool:
         if self._last_commit is None:
             self._last_commit = now
@@ -59,6 +63,8 @@ class MemoryBackend:
         return True
 
     def commit(self) -> None:
+        if self._pre_commit is not None:
+            self._pre_commit()
         self._committed_before.clear()
         self._operations = 0
 

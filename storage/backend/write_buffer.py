@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Final
+
+
+class _Missing(bytes):
+    """Tells "not in the buffer" from None, "deleted in the buffer"."""
+
+
+MISSING: Final = _Missing()
 
 
 class WriteBuffer:
@@ -28,11 +36,15 @@ class WriteBuffer:
             keys.append(key)
         entries[key] = value
 
+    def sort(self) -> None:
+        """Bring the keys in order; without effect on what is read."""
+        if not self._in_order:
+            self._keys.sort()
+            self._in_order = True
+
     def keys_in(self, start: bytes, end: bytes | None) -> list[bytes]:
         """The keys of [start, end) that were written or deleted, in order."""
+        self.sort()
         keys = self._keys
-        if not self._in_order:
-            keys.sort()
-            self._in_order = True
         high = len(keys) if end is None else bisect_left(keys, end)
         return keys[bisect_left(keys, start) : high]

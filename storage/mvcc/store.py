@@ -46,6 +46,9 @@ class Store:
         self.index = TreeIndex()
         self.current_revision: int = EMPTY_REVISION
         self.compact_revision: int = NEVER_COMPACTED
+        self.consistent_index: int = 0
+        self._consistent_term: int = 0
+        self._written_consistent_index: int = 0
         self._compaction: Compaction | None = None
         self._load()
 
@@ -100,12 +103,11 @@ class Store:
         return self._compaction is not None
 
     def set_consistent_index(self, index: int, term: int) -> None:
-        """Note, in the batch of the entry's own writes, that the log's entry ``index`` is applied."""
-        schema.put_consistent_index(self.backend, index, term)
-
-    @property
-    def consistent_index(self) -> int:
-        return schema.read_uint64(self.backend, Bucket.META, schema.CONSISTENT_INDEX)
+        """Note that the log's entry ``index`` is applied, after its writes and before the next commit. It goes into the backend
+        with that commit, so an entry's writes and its index are there together or not at all."""
+        assert index >= self.consistent_index, (self.consistent_index, index)
+        self.consistent_index = index
+        self._consistent_term = term
 
     @property
     def durable_consistent_index(self) -> int:
@@ -114,13 +116,24 @@ class Store:
 
     def restore(self, backend: Backend) -> None:
         """Go on from another backend, as after a snapshot from the leader. Raises CorruptError."""
+        self.backend.set_pre_commit(None)
         self.backend = backend
         self.index = TreeIndex()
         self.current_revision = EMPTY_REVISION
         self._compaction = None
         self._load()
 
+    def _put_consistent_index(self) -> None:
+        """Runs at the start of each commit. An index of 0 is none, and is not written."""
+        if self.consistent_index != self._written_consistent_index:
+            self._written_consistent_index = self.consistent_index
+            schema.put_consistent_index(self.backend, self.consistent_index, self._consistent_term)
+
     def _load(self) -> None:
+        self.consistent_index = schema.read_uint64(self.backend, Bucket.META, schema.CONSISTENT_INDEX)
+        self._written_consistent_index = self.consistent_index
+        self._consistent_term = schema.read_uint64(self.backend, Bucket.META, schema.TERM)
+        self.backend.set_pre_commit(self._put_consistent_index)
         finished = _read_revision(self.backend, schema.FINISHED_COMPACT_REVISION)
         scheduled = _read_revision(self.backend, schema.SCHEDULED_COMPACT_REVISION)
         self.compact_revision = max(finished, scheduled)

@@ -56,7 +56,7 @@ class WriteTxn:
         keys = store.index.live_keys(key, range_end)
         for each in keys:
             revision = revision_key(main, len(changes))
-            store.backend.put(Bucket.KEY, revision + TOMBSTONE_SUFFIX, kv_codec.encode_fields(each, 0, 0, 0, b"", 0))
+            store.backend.put(Bucket.KEY, revision + TOMBSTONE_SUFFIX, kv_codec.encode_tombstone(each))
             store.index.tombstone(each, revision)
             changes.append(api.Event(api.EventType.DELETE, kv_codec.new_key_value(each, 0, main, 0, b"", 0)))
             store.lessor.attach(each, 0)

@@ -115,29 +115,32 @@ class WatchableStore:
 
     def _notify(self, revision: int, events: Sequence[api.Event]) -> None:
         """Post the events of a transaction that has just ended to the synced watchers."""
+        if len(events) == 1:
+            for group in self._synced.covering(events[0].kv.key):
+                self._post(revision, events, group)
+            return
         seen_by: dict[RangeGroup[Watcher], list[api.Event]] = {}
         for event in events:
             for group in self._synced.covering(event.kv.key):
-                seen = seen_by.get(group)
-                if seen is None:
-                    seen_by[group] = [event]
-                else:
-                    seen.append(event)
+                seen_by.setdefault(group, []).append(event)
+        for group, seen in seen_by.items():
+            self._post(revision, seen, group)
+
+    def _post(self, revision: int, events: Sequence[api.Event], group: RangeGroup[Watcher]) -> None:
         slow: list[Watcher] = []
-        for group, group_events in seen_by.items():
-            for options, watchers in group.by_options.items():
-                selected = event_batch.select(group_events, options, self._prev_kv)
-                if not selected:
+        for options, watchers in group.by_options.items():
+            selected = event_batch.select(events, options, self._prev_kv)
+            if not selected:
+                continue
+            batch = api.WatchBatch(revision=revision, events=selected)
+            size = event_batch.payload_bytes(selected)
+            for watcher in watchers:
+                if revision < watcher.start_revision:
                     continue
-                batch = api.WatchBatch(revision=revision, events=selected)
-                size = event_batch.payload_bytes(selected)
-                for watcher in watchers:
-                    if revision < watcher.start_revision:
-                        continue
-                    if watcher.has_room():
-                        watcher.post(batch, size)
-                    else:
-                        slow.append(watcher)
+                if watcher.has_room():
+                    watcher.post(batch, size)
+                else:
+                    slow.append(watcher)
         for watcher in slow:
             self._become_lagging(watcher, revision)
 

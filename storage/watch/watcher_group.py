@@ -9,10 +9,9 @@ falls into the third.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Generic, TypeVar
-
-from sortedcontainers import SortedDict
 
 from storage.watch.event_batch import WatchOptions
 
@@ -33,13 +32,15 @@ class RangeGroup(Generic[W]):
 
 
 class WatcherGroup(Generic[W]):
-    __slots__ = ("_points", "_ranges", "_segments")
+    __slots__ = ("_covers", "_points", "_ranges", "_starts")
 
     def __init__(self) -> None:
         self._points: dict[bytes, RangeGroup[W]] = {}
         self._ranges: dict[tuple[bytes, bytes], RangeGroup[W]] = {}
-        #: where a segment begins → the ranges that cover it; b"" is always there
-        self._segments: SortedDict = SortedDict({b"": ()})
+        #: where each segment begins, in order; the first begins at b""
+        self._starts: list[bytes] = [b""]
+        #: the ranges that cover the segment of the same position
+        self._covers: list[tuple[RangeGroup[W], ...]] = [()]
 
     def add(self, watcher: W, key: bytes, range_end: bytes, options: WatchOptions) -> None:
         if not range_end:
@@ -69,12 +70,11 @@ class WatcherGroup(Generic[W]):
         else:
             del self._points[key]
 
-    def covering(self, key: bytes) -> list[RangeGroup[W]]:
+    def covering(self, key: bytes) -> tuple[RangeGroup[W], ...]:
         """The ranges that hold ``key``."""
-        segments = self._segments
-        ranges: tuple[RangeGroup[W], ...] = segments.peekitem(segments.bisect_right(key) - 1)[1]
+        ranges = self._covers[bisect_right(self._starts, key) - 1]
         point = self._points.get(key)
-        return [point, *ranges] if point is not None else list(ranges)
+        return ranges if point is None else (point, *ranges)
 
     def watchers(self) -> Iterator[W]:
         for groups in (self._points, self._ranges):
@@ -89,37 +89,34 @@ class WatcherGroup(Generic[W]):
         start, end = self._bounds(group)
         if end is not None and end <= start:
             return
-        self._cut(start)
-        if end is not None:
-            self._cut(end)
-        segments = self._segments
-        for boundary in list(segments.irange(start, end, inclusive=(True, False))):
-            segments[boundary] = (*segments[boundary], group)
+        low = self._cut(start)
+        high = len(self._starts) if end is None else self._cut(end)
+        for position in range(low, high):
+            self._covers[position] += (group,)
 
     def _uncover(self, group: RangeGroup[W]) -> None:
         start, end = self._bounds(group)
         if end is not None and end <= start:
             return
-        segments = self._segments
-        for boundary in list(segments.irange(start, end, inclusive=(True, False))):
-            segments[boundary] = tuple(each for each in segments[boundary] if each is not group)
-        for boundary in (start, end):
-            if boundary is not None:
-                self._maybe_join(boundary)
+        low = self._cut(start)
+        high = len(self._starts) if end is None else self._cut(end)
+        for position in range(low, high):
+            self._covers[position] = tuple(each for each in self._covers[position] if each is not group)
+        if end is not None:
+            self._maybe_join(high)
+        self._maybe_join(low)
 
-    def _cut(self, boundary: bytes) -> None:
-        segments = self._segments
-        if boundary not in segments:
-            segments[boundary] = segments.peekitem(segments.bisect_right(boundary) - 1)[1]
+    def _cut(self, boundary: bytes) -> int:
+        """The position of the segment that begins at ``boundary``, made if there is none."""
+        position = bisect_left(self._starts, boundary)
+        if position == len(self._starts) or self._starts[position] != boundary:
+            self._starts.insert(position, boundary)
+            self._covers.insert(position, self._covers[position - 1])
+        return position
 
-    def _maybe_join(self, boundary: bytes) -> bool:
-        """Drop a boundary that no range needs: the same ranges cover both sides."""
-        segments = self._segments
-        position = segments.bisect_left(boundary)
-        if position == 0 or boundary not in segments:
+    def _maybe_join(self, position: int) -> bool:
+        """Drop the start of a segment that no range needs: the same ranges cover both sides."""
+        if position == 0 or self._covers[position - 1] != self._covers[position]:
             return False
-        before, after = segments.peekitem(position - 1)[1], segments[boundary]
-        if before != after:
-            return False
-        del segments[boundary]
+        del self._starts[position], self._covers[position]
         return True
