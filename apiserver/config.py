@@ -39,6 +39,8 @@ class ServerConfig(BaseModel):
     client_ca_file: Path | None = None
     token_auth_file: Path | None = None
     anonymous_auth: bool = True
+    #: one JSON line for each request at the Metadata level; None: no audit log
+    audit_log_path: Path | None = None
     service_account_issuer: str = "https://kubernetes.default.svc.cluster.local"
     service_account_key_file: Path
     service_account_signing_key_file: Path

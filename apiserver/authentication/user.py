@@ -17,3 +17,34 @@ ANONYMOUS = "system:anonymous"
 ALL_AUTHENTICATED = "system:authenticated"
 ALL_UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
+
+SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
+ALL_SERVICE_ACCOUNTS = "system:serviceaccounts"
+NODE_PREFIX = "system:node:"
+NODES = "system:nodes"
+
+
+def service_account_name(namespace: str, name: str) -> str:
+    """The user name of a service account."""
+    return f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"
+
+
+def service_account_groups(namespace: str) -> tuple[str, ...]:
+    return (ALL_SERVICE_ACCOUNTS, f"{ALL_SERVICE_ACCOUNTS}:{namespace}")
+
+
+def split_service_account_name(user_name: str) -> tuple[str, str] | None:
+    """(namespace, name) of a service account's user name, None for other names."""
+    if not user_name.startswith(SERVICE_ACCOUNT_PREFIX):
+        return None
+    parts = user_name[len(SERVICE_ACCOUNT_PREFIX) :].split(":")
+    if len(parts) != 2 or not parts[0] or not parts[1]:
+        return None
+    return parts[0], parts[1]
+
+
+def node_name(user: UserInfo) -> str | None:
+    """The node that a user is (``system:node:NAME`` in the group ``system:nodes``), None for users that are no nodes."""
+    if not user.name.startswith(NODE_PREFIX) or NODES not in user.groups:
+        return None
+    return user.name[len(NODE_PREFIX) :]

@@ -1,0 +1,70 @@
+"""Bootstrap tokens: ``abcdef.0123456789abcdef``, kept in Secrets ``kube-system/bootstrap-token-abcdef``, with which a new node
+introduces itself (Kubernetes documentation, "Authenticating with Bootstrap Tokens")."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import hmac
+import re
+from collections.abc import Callable
+
+from apiserver.admission.interfaces import ObjectGetter
+from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication
+from apiserver.authentication.user import UserInfo
+from apiserver.machinery import objects
+
+SECRET_TYPE = "bootstrap.kubernetes.io/token"
+GROUP = "system:bootstrappers"
+_TOKEN = re.compile(r"\A([a-z0-9]{6})\.([a-z0-9]{16})\Z")
+_GROUP = re.compile(r"\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\Z")
+
+
+class BootstrapTokenAuthenticator:
+    def __init__(self, getter: ObjectGetter, now: Callable[[], float]) -> None:
+        """``now``: seconds since the epoch, wall clock."""
+        self._getter = getter
+        self._now = now
+
+    def authenticate_token(self, token: str, audiences: tuple[str, ...] = ()) -> TokenAuthentication | None:
+        """None for other forms and unknown ids; raises AuthenticationError for a known id with a wrong secret or past its time."""
+        parsed = _TOKEN.match(token)
+        if parsed is None:
+            return None
+        token_id, token_secret = parsed.groups()
+        secret = self._getter.get("", "secrets", "kube-system", f"bootstrap-token-{token_id}")
+        if secret is None or objects.is_being_deleted(secret) or secret.get("type") != SECRET_TYPE:
+            return None
+        data = _decoded(secret.get("data") or {})
+        if not hmac.compare_digest(data.get("token-secret", "").encode(), token_secret.encode()):
+            raise AuthenticationError("bootstrap token has a wrong secret")
+        if data.get("token-id") != token_id or data.get("usage-bootstrap-authentication") != "true":
+            raise AuthenticationError("bootstrap token is not for authentication")
+        if "expiration" in data and not self._is_in_future(data["expiration"]):
+            raise AuthenticationError("bootstrap token has expired")
+        groups = [GROUP]
+        for group in filter(None, data.get("auth-extra-groups", "").split(",")):
+            if not _GROUP.match(group):
+                raise AuthenticationError("bootstrap token has an invalid group")
+            groups.append(group)
+        return TokenAuthentication(user=UserInfo(name=f"system:bootstrap:{token_id}", groups=tuple(groups)))
+
+    def _is_in_future(self, expiration: str) -> bool:
+        try:
+            moment = datetime.datetime.fromisoformat(expiration)
+        except ValueError:
+            return False
+        if moment.tzinfo is None:
+            return False
+        return moment.timestamp() > self._now()
+
+
+def _decoded(data: dict[str, str]) -> dict[str, str]:
+    out: dict[str, str] = {}
+    for key, value in data.items():
+        try:
+            out[key] = base64.b64decode(value).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            continue
+    return out

@@ -1,0 +1,36 @@
+"""Several authorizers in order: the first that allows or denies decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from apiserver.authorization.authorizer import Attributes, Authorizer, Decision
+from apiserver.authorization.static import PrivilegedGroupAuthorizer
+
+
+class UnionAuthorizer:
+    def __init__(self, authorizers: Sequence[Authorizer]) -> None:
+        self._authorizers = tuple(authorizers)
+
+    def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
+        """Where nobody decides, the reasons of all that had one, a line each."""
+        reasons: list[str] = []
+        for authorizer in self._authorizers:
+            decision, reason = authorizer.authorize(attributes)
+            if decision is not Decision.NO_OPINION:
+                return decision, reason
+            if reason:
+                reasons.append(reason)
+        return Decision.NO_OPINION, "\n".join(reasons)
+
+
+def build_authorizer(modes: Sequence[str], available: Mapping[str, Authorizer]) -> UnionAuthorizer:
+    """The authorizer of ``--authorization-mode``, ``system:masters`` first. Raises ValueError for unknown or doubled modes."""
+    if not modes:
+        raise ValueError("at least one authorization mode must be passed")
+    for mode in modes:
+        if mode not in available:
+            raise ValueError(f'"{mode}" is not a valid authorization mode; valid modes: {", ".join(sorted(available))}')
+    if len(set(modes)) != len(modes):
+        raise ValueError(f"authorization modes {list(modes)} has mode specified more than once")
+    return UnionAuthorizer([PrivilegedGroupAuthorizer(), *(available[mode] for mode in modes)])

@@ -1,0 +1,54 @@
+"""The response on its way out: headers that every answer carries, and Status answers of the chain itself."""
+
+from __future__ import annotations
+
+import orjson
+
+from apiserver.filters import warnings
+from apiserver.filters.asgi import Message, Send
+from apiserver.machinery.status import StatusError
+from apiserver.request.request_context import RequestContext
+
+
+class Response:
+    """Stands in for ``send``: notes the status, adds ``Audit-Id``, ``Cache-Control`` and warnings to the start of the response."""
+
+    __slots__ = ("_context", "_send", "bytes_sent", "started")
+
+    def __init__(self, send: Send, context: RequestContext) -> None:
+        self._send = send
+        self._context = context
+        self.started = False
+        self.bytes_sent = 0
+
+    async def __call__(self, message: Message) -> None:
+        if not self.started and message["type"] == "http.response.start":
+            self.started = True
+            context = self._context
+            context.response_status = message["status"]
+            headers = [*message["headers"], (b"audit-id", context.audit_id.encode("ascii"))]
+            # answers depend on who asks, so no cache between may keep them
+            headers.append((b"cache-control", b"no-cache, private"))
+            if context.warnings:
+                headers += warnings.headers(context.warnings)
+            await self._send({"type": "http.response.start", "status": message["status"], "headers": headers})
+            return
+        body = message.get("body")
+        if body:
+            self.bytes_sent += len(body)
+        await self._send(message)
+
+    async def send_status(self, error: StatusError) -> None:
+        """Answer with a Status; the response must not have started."""
+        assert not self.started, "the response has started"
+        body = orjson.dumps(error.status)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"x-content-type-options", b"nosniff"),
+        ]
+        headers += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in error.headers.items()]
+        if error.code == 401:
+            headers.append((b"www-authenticate", b'Bearer realm="kubernetes-master"'))
+        await self({"type": "http.response.start", "status": error.code, "headers": headers})
+        await self({"type": "http.response.body", "body": body})

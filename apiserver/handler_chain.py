@@ -1,0 +1,180 @@
+"""The order in which a request passes the filters.
+
+1. The context is made first, since whatever goes wrong later is told with its audit id.
+2. ``request_info``: every later step speaks of verb, resource and namespace.
+3. ``deadline`` before anything that may take time; a bad ``timeout`` is the client's fault whoever it is.
+4. ``authentication``: from here on the request has a user.
+5. ``impersonation`` before all that treats users differently: limits and rights are those of the user acted as.
+6. ``flow_control`` before authorization, so that a flood costs as little as possible; after authentication, to spare administrators.
+7. ``authorization`` last: a handler never runs for somebody who may not.
+
+On the way out: metrics and the audit log see every answer, also those of the steps. The steps are sync and cheap, so the chain is a plain
+loop in one ASGI callable; only the handler waits, under the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+from urllib.parse import parse_qs
+
+from apiserver.authorization.authorizer import Authorizer
+from apiserver.filters.asgi import ASGIApp, Receive, Scope, Send
+from apiserver.filters.audit import AuditLog
+from apiserver.filters.authentication import Authentication, Authenticator
+from apiserver.filters.authorization import Authorization
+from apiserver.filters.deadline import Deadline, timed_out
+from apiserver.filters.flow_control import FlowControl, Seat
+from apiserver.filters.impersonation import Impersonation
+from apiserver.filters.panic_recovery import recover
+from apiserver.filters.request_id import audit_id_of
+from apiserver.filters.response import Response
+from apiserver.machinery import status
+from apiserver.machinery.status import StatusError
+from apiserver.request.request_context import SCOPE_KEY, RequestContext, RequestInfo
+
+#: key of the ASGI scope under which the server puts the client's DER certificate, unverified
+PEER_CERTIFICATE_KEY = "sampan.peer_certificate"
+#: parameters of a query; a request has a dozen at most, and each costs time to parse
+QUERY_FIELDS_MAX = 256
+
+ResolveRequestInfo = Callable[[str, str, Mapping[str, list[str]]], RequestInfo]
+
+
+class RequestObserver(Protocol):
+    def request_done(self, context: RequestContext, seconds: float, response_bytes: int) -> None:
+        """After each response; ``seconds`` it took."""
+
+
+class HandlerChain:
+    def __init__(
+        self,
+        handler: ASGIApp,
+        *,
+        resolve: ResolveRequestInfo,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        flow_control: FlowControl,
+        request_timeout_seconds: float,
+        observer: RequestObserver | None = None,
+        audit_log: AuditLog | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``now``: a monotonic clock in seconds."""
+        self._handler = handler
+        self._resolve = resolve
+        self._deadline = Deadline(request_timeout_seconds)
+        self._authentication = Authentication(authenticator)
+        self._impersonation = Impersonation(authorizer)
+        self._flow_control = flow_control
+        self._authorization = Authorization(authorizer)
+        self._observer = observer
+        self._audit_log = audit_log
+        self._now = now
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._handler(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        context = RequestContext(
+            info=_unresolved(scope["path"], scope["method"]),
+            method=scope["method"],
+            query={},
+            headers=headers,
+            audit_id=audit_id_of(headers),
+            received_at=self._now(),
+            peer_certificate=scope.get(PEER_CERTIFICATE_KEY),
+        )
+        scope[SCOPE_KEY] = context
+        response = Response(send, context)
+        seat = Seat.NONE
+        try:
+            try:
+                if scope["query_string"]:
+                    context.query = _parse_query(scope["query_string"])
+                context.info = self._resolve(context.method, scope["path"], context.query)
+                self._deadline(context)
+                self._authentication(context)
+                self._impersonation(context, scope["headers"])
+                seat = self._flow_control.acquire(context)
+                self._authorization(context)
+                await self._handle(scope, receive, response, context)
+            except StatusError as error:
+                await _answer(response, error)
+            except Exception as error:
+                # the outermost edge of a request: a fault in one must not end the others
+                await _answer(response, recover(context, error))
+        finally:
+            self._flow_control.release(seat)
+            self._tell(scope, context, response)
+
+    async def _handle(self, scope: Scope, receive: Receive, response: Response, context: RequestContext) -> None:
+        if context.deadline is None:
+            await self._handler(scope, receive, response)
+            return
+        try:
+            async with asyncio.timeout(context.deadline - self._now()) as limit:
+                await self._handler(scope, receive, response)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise timed_out() from None
+
+    def _tell(self, scope: Scope, context: RequestContext, response: Response) -> None:
+        seconds = self._now() - context.received_at
+        if self._observer is not None:
+            self._observer.request_done(context, seconds, response.bytes_sent)
+        if self._audit_log is not None:
+            uri = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
+            if scope["query_string"]:
+                uri += "?" + scope["query_string"].decode("latin-1")
+            client = scope.get("client")
+            self._audit_log.log(context, uri, client[0] if client else "", seconds)
+
+
+async def _answer(response: Response, error: StatusError) -> None:
+    if response.started:
+        # half an answer is out: ending the connection is the only way left to tell that it is not whole
+        raise error
+    await response.send_status(error)
+
+
+def _parse_query(raw: bytes) -> dict[str, list[str]]:
+    """Raises StatusError 400."""
+    try:
+        return parse_qs(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX, errors="replace")
+    except ValueError as error:
+        raise status.bad_request(f"the query of the request URL is not usable: {error}") from error
+
+
+def _unresolved(path: str, method: str) -> RequestInfo:
+    """What is known of a request before its path was looked at; for what is told of requests that fail before."""
+    return RequestInfo(is_resource_request=False, path=path, verb=method.lower())
+
+
+def build_handler_chain(
+    handler: ASGIApp,
+    *,
+    resolve: ResolveRequestInfo,
+    authenticator: Authenticator,
+    authorizer: Authorizer,
+    max_requests_inflight: int,
+    max_mutating_requests_inflight: int,
+    request_timeout_seconds: float,
+    observer: RequestObserver | None = None,
+    audit_log: AuditLog | None = None,
+) -> HandlerChain:
+    """The chain in front of ``handler``, which is called with ``scope["sampan"]`` filled and may raise ``StatusError``."""
+    return HandlerChain(
+        handler,
+        resolve=resolve,
+        authenticator=authenticator,
+        authorizer=authorizer,
+        flow_control=FlowControl(max_requests_inflight, max_mutating_requests_inflight),
+        request_timeout_seconds=request_timeout_seconds,
+        observer=observer,
+        audit_log=audit_log,
+    )
