@@ -1,7 +1,6 @@
 """Readers of API objects in their JSON form. Nothing here changes its argument."""
 
-from __future__ import annotations
-
+# no "from __future__ import annotations": it would take the name of the function below
 from typing import Any, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
