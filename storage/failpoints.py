@@ -24,8 +24,6 @@ NAMES: Final = frozenset(
         "wal.before_release",
         "member.before_apply",
         "member.after_apply",
-        "member.before_backend_commit",
-        "member.after_backend_commit",
     }
 )
 """Every point there is; a test goes through all of them."""

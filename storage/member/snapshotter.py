@@ -1,0 +1,56 @@
+"""When to note in the log how far the backend is, and when to forget entries in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from storage.backend import schema
+from storage.backend.backend import Backend, Bucket
+from storage.raft.log_storage import MemoryLogStorage
+from storage.raft.messages import ConfState, SnapshotMetadata
+
+MEMORY_LOG_SLACK_ENTRIES: Final = 1000
+"""Applied entries are dropped from the list in memory so many at a time, since dropping moves the rest."""
+
+
+class Snapshotter:
+    """The backend is the snapshot: a marker in the log says up to where a replay is not needed. It names the entry that is *durable* in
+    the backend at that time, so nothing waits for the disk here."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        log_storage: MemoryLogStorage,
+        *,
+        snapshot_count: int,
+        catch_up_entries: int,
+        marked_index: int,
+        mark: Callable[[SnapshotMetadata], None],
+    ) -> None:
+        """``catch_up_entries`` stay in memory for followers that lag; a single voter needs none."""
+        self._backend = backend
+        self._log_storage = log_storage
+        self._snapshot_count = snapshot_count
+        self._catch_up_entries = catch_up_entries
+        self._marked_index = marked_index
+        self._mark = mark
+
+    def maybe_mark(self, applied: int, conf_state: ConfState) -> bool:
+        """Mark if ``snapshot_count`` entries were applied since the last marker and the backend has that many on disk."""
+        if applied - self._marked_index < self._snapshot_count:
+            return False
+        durable = schema.read_uint64(self._backend, Bucket.META, schema.CONSISTENT_INDEX, durable=True)
+        if durable - self._marked_index < max(1, self._snapshot_count // 2):
+            return False  # the batch that is on its way to the disk will do
+        term = schema.read_uint64(self._backend, Bucket.META, schema.TERM, durable=True)
+        self._marked_index = durable
+        self._mark(SnapshotMetadata(conf_state, durable, term))
+        return True
+
+    def maybe_compact_memory(self, applied: int) -> bool:
+        """Forget applied entries in memory."""
+        if self._log_storage.entry_count() < self._catch_up_entries + MEMORY_LOG_SLACK_ENTRIES:
+            return False
+        self._log_storage.compact(applied - self._catch_up_entries)
+        return True

@@ -1,0 +1,1 @@
+"""Suites of tests that every implementation of one protocol passes."""

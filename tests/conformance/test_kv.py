@@ -1,0 +1,29 @@
+"""The KV suite on each store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from storage import api
+from storage.config import MemberConfig
+from storage.member.member import Member
+from tests.conformance.kv_suite import KVConformance
+from tests.fakes.memory_kv import MemoryKV
+
+
+class TestMember(KVConformance):
+    @pytest.fixture
+    async def kv(self, tmp_path: Path) -> AsyncIterator[api.KV]:
+        member = Member(MemberConfig(data_dir=tmp_path / "data", unsafe_no_fsync=True))
+        await member.start()
+        yield member
+        await member.stop()
+
+
+class TestMemoryKV(KVConformance):
+    @pytest.fixture
+    async def kv(self) -> AsyncIterator[api.KV]:
+        yield MemoryKV()
