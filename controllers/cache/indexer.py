@@ -30,11 +30,6 @@ def index_by_namespace(obj: Object) -> list[str]:
     return [objects.namespace(obj)]
 
 
-def index_by_owner(obj: Object) -> list[str]:
-    """The uid of the controller, for "the pods of this ReplicaSet"; "" holds those without one."""
-    controller = objects.controller_of(obj)
-    return [str(controller.get("uid"))] if controller else [""]
-
 
 class Indexer:
     """Objects come out in the order of their keys, so that nothing depends on the order of arrival."""

@@ -37,6 +37,9 @@ class InformerFactory:
         for informer in list(self._informers.values()):
             await informer.wait_until_synced()
 
+    def not_synced(self) -> list[str]:
+        return sorted(r.qualified for r, informer in self._informers.items() if not informer.has_synced)
+
     def check_mutations(self) -> None:
         for informer in self._informers.values():
             informer.check_mutations()

@@ -1,10 +1,11 @@
 """``Reflector``: keeps a sink equal to one resource of the server, by list and watch (client-go ``reflector.go``).
 
 The life of a reflector:
- 1. list, in pages, at resourceVersion "0" (any state the server holds in memory; the first list only) → ``sink.replace``
+ 1. list, in pages and consistently (no resourceVersion) → ``sink.replace``. client-go asks for "0", any state that the server holds in
+    memory; a controller that starts on such a list could create again what its predecessor has just created
  2. watch from the list's resourceVersion; each event goes to the sink and moves the resourceVersion on; bookmarks only move it on
  3. the stream ends, breaks, or the server is away: watch again from the last resourceVersion after a backoff
- 4. 410 Gone (that revision is compacted) or a revision the server has not: list again, consistently (no resourceVersion), back to 2
+ 4. 410 Gone (that revision is compacted) or a revision the server has not: list again, back to 2
 """
 
 from __future__ import annotations
@@ -60,22 +61,19 @@ class Reflector:
 
     async def run(self) -> None:
         """Runs until cancelled. What goes wrong on the server's side is logged and tried again; it never raises for that."""
-        first = True
         while True:
             try:
-                await self._list("0" if first else "")
-                first = False
+                await self._list()
                 await self._watch_until_list_again()
             except _ListAgain as reason:
                 log.info("listing %s again: %s", self._resource.qualified, reason)
             except errors.TRANSIENT as error:
-                first = first and not errors.is_too_large_resource_version(error)
                 await self._back_off("list", error)
 
-    async def _list(self, resource_version: str) -> None:
+    async def _list(self) -> None:
         self.lists += 1
         options = ListOptions(label_selector=self._label_selector, field_selector=self._field_selector, metadata_only=self._metadata_only,
-                              limit=PAGE_SIZE, resource_version=resource_version)
+                              limit=PAGE_SIZE)
         items, version = await list_all(self._api, self._resource, self._namespace, options)
         for item in items:
             # the items of a typed list leave out what the list says once

@@ -1,0 +1,50 @@
+"""The controllers there are: names as in kube-controller-manager's ``--controllers``, ServiceAccounts as in its bootstrap roles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from controllers.deployment.controller import DeploymentController
+from controllers.lib.context import Controller, ControllerContext
+from controllers.options import ManagerOptions
+from controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSetController
+from controllers.serviceaccount.controller import RootCAPublisher, ServiceAccountsController
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """``component`` is the source of its events; without ``service_account`` it works as the kubeconfig's user."""
+
+    name: str
+    component: str
+    service_account: str
+    build: Callable[[ControllerContext, ManagerOptions], Controller]
+
+
+CONTROLLERS: tuple[Registration, ...] = (
+    Registration(name="replicaset", component="replicaset-controller", service_account="replicaset-controller",
+                 build=lambda context, _: ReplicaSetController(context)),
+    Registration(name="replicationcontroller", component="replication-controller", service_account="replication-controller",
+                 build=lambda context, _: ReplicaSetController(context, REPLICATION_CONTROLLER)),
+    Registration(name="deployment", component="deployment-controller", service_account="deployment-controller",
+                 build=lambda context, _: DeploymentController(context)),
+    Registration(name="serviceaccount", component="service-account-controller", service_account="service-account-controller",
+                 build=lambda context, _: ServiceAccountsController(context)),
+    Registration(name="root-ca-cert-publisher", component="root-ca-cert-publisher", service_account="root-ca-cert-publisher",
+                 build=lambda context, options: RootCAPublisher(context, options.root_ca())),
+)
+
+
+def selected(registrations: Iterable[Registration], wanted: tuple[str, ...]) -> list[Registration]:
+    """Those that ``--controllers`` names.
+
+    Raises:
+        ValueError: a name that no controller has.
+    """
+    every = list(registrations)
+    names = {r.name for r in every}
+    for name in wanted:
+        if name != "*" and name.removeprefix("-") not in names:
+            raise ValueError(f"--controllers: unknown controller {name.removeprefix('-')!r}; there are {', '.join(sorted(names))}")
+    return [r for r in every if f"-{r.name}" not in wanted and ("*" in wanted or r.name in wanted)]

@@ -1,0 +1,258 @@
+"""The shell: events of sets and pods → keys; a key → claim pods, plan, carry out, write the status."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from apiserver.machinery import objects
+from apiserver.machinery.objects import Object
+from controllers.cache.indexer import key_of, split_key
+from controllers.cache.shared_informer import EventHandler
+from controllers.client import errors
+from controllers.client.interface import ListOptions, list_all
+from controllers.client.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
+from controllers.lib import pods as pod_facts
+from controllers.lib import selectors
+from controllers.lib.context import ControllerContext
+from controllers.lib.controller_ref import claim
+from controllers.lib.expectations import Expectations
+from controllers.lib.pod_control import PodControl, pod_from_template, slow_start
+from controllers.lib.pod_index import BY_CONTROLLER, index_by_controller, orphans_key
+from controllers.replicaset import decision
+from controllers.workqueue.rate_limiting_queue import RateLimitingQueue
+from controllers.workqueue.worker import run_workers
+
+WORKERS = 5
+#: between looks at the server for a set whose pods the cache does not show
+UNCERTAIN_SECONDS = 30.0
+#: tries of a status write that meets a newer version of the set
+STATUS_ATTEMPTS_MAX = 2
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """What tells ReplicaSets from ReplicationControllers."""
+
+    resource: Resource
+    component: str
+    selector_of: Callable[[Object], Object | None]
+
+
+REPLICA_SET = Sort(REPLICA_SETS, "replicaset-controller", lambda o: objects.get(o, "spec", "selector"))
+REPLICATION_CONTROLLER = Sort(REPLICATION_CONTROLLERS, "replication-controller",
+                              lambda o: {"matchLabels": objects.get(o, "spec", "selector", default={})})
+
+
+class ReplicaSetController:
+    def __init__(self, context: ControllerContext, sort: Sort = REPLICA_SET) -> None:
+        self._context, self._sort = context, sort
+        self._api, self._clock = context.api, context.clock
+        self.queue = RateLimitingQueue(context.clock)
+        self._expectations = Expectations(context.clock)
+        #: sets whose pods the cache is known not to show: expectations expired, or a creation got no answer. Until cache and server
+        #: agree again, each sync lists the pods on the server
+        self._uncertain: set[str] = set()
+        self._pod_control = PodControl(context.api, context.recorder)
+        self._sets = context.informers.informer(sort.resource)
+        self._pods = context.informers.informer(PODS)
+        self._pods.add_index(BY_CONTROLLER, index_by_controller)
+        self._sets.add_index(BY_CONTROLLER, index_by_controller)
+        self._sets.add_handler(EventHandler(on_add=self._enqueue, on_update=lambda _, new: self._enqueue(new),
+                                            on_delete=self._on_set_delete))
+        self._pods.add_handler(EventHandler(on_add=self._on_pod_add, on_update=self._on_pod_update, on_delete=self._on_pod_delete))
+
+    async def run(self) -> None:
+        await run_workers(self._sort.component, self.queue, self.sync, workers=WORKERS)
+
+    # events → keys
+
+    def _enqueue(self, controller: Object) -> None:
+        self.queue.add(key_of(controller))
+
+    def _on_set_delete(self, controller: Object) -> None:
+        self._expectations.forget(key_of(controller))
+        self._enqueue(controller)
+
+    def _owner_of(self, pod: Object) -> Object | None:
+        reference = objects.controller_of(pod)
+        if reference is None or reference.get("kind") != self._sort.resource.kind:
+            return None
+        namespace = objects.namespace(pod)
+        found = self._sets.indexer.get(f"{namespace}/{reference.get('name')}")
+        return found if found is not None and objects.uid(found) == reference.get("uid") else None
+
+    def _enqueue_possible_owners(self, pod: Object) -> None:
+        for candidate in self._sets.indexer.in_namespace(objects.namespace(pod)):
+            selector = self._sort.selector_of(candidate)
+            if not selectors.is_empty(selector) and selectors.matches(selector, objects.labels(pod)):
+                self._enqueue(candidate)
+
+    def _on_pod_add(self, pod: Object) -> None:
+        if objects.is_being_deleted(pod):
+            self._on_pod_delete(pod)  # first seen on its way out: it counts as deleted
+            return
+        owner = self._owner_of(pod)
+        if owner is not None:
+            self._expectations.creation_observed(key_of(owner))
+            self._enqueue(owner)
+        elif objects.controller_of(pod) is None:
+            self._enqueue_possible_owners(pod)
+
+    def _on_pod_update(self, old: Object, new: Object) -> None:
+        if objects.resource_version(old) == objects.resource_version(new):
+            return  # a resync: nothing happened
+        if objects.is_being_deleted(new):
+            self._on_pod_delete(new)
+            return
+        before, after = self._owner_of(old), self._owner_of(new)
+        if before is not None and (after is None or objects.uid(before) != objects.uid(after)):
+            self._enqueue(before)
+        if after is not None:
+            self._enqueue(after)
+        elif objects.controller_of(new) is None and (
+            objects.labels(old) != objects.labels(new) or objects.controller_of(old) is not None
+        ):
+            self._enqueue_possible_owners(new)
+
+    def _on_pod_delete(self, pod: Object) -> None:
+        owner = self._owner_of(pod)
+        if owner is not None:
+            self._expectations.deletion_observed(key_of(owner), key_of(pod))
+            self._enqueue(owner)
+
+    # a key → what it needs
+
+    async def sync(self, key: str) -> None:
+        controller = self._sets.indexer.get(key)
+        if controller is None:
+            self._expectations.forget(key)
+            self._uncertain.discard(key)
+            return
+        selector = self._sort.selector_of(controller)
+        if selectors.is_empty(selector):
+            return  # validation refuses these; an empty selector would claim every pod
+        live = self._expectations.is_expired(key) or key in self._uncertain
+        may_manage = live or self._expectations.satisfied(key)
+        candidates = self._cached_candidates(controller)
+        if live:
+            candidates = await self._live_candidates(key, controller, selector, candidates)
+        active = await claim(self._api, controller, self._sort.resource, PODS, candidates,
+                             lambda pod: selectors.matches(selector, objects.labels(pod)))
+        failure: Exception | None = None
+        reason = ""
+        if may_manage and not objects.is_being_deleted(controller):
+            plan = decision.plan_scale(controller, active, self._related(controller, active))
+            reason = "FailedCreate" if plan.create else "FailedDelete"
+            failure = await self._carry_out(key, controller, plan)
+        now = self._clock.now()
+        told = (reason, str(failure)) if failure is not None else None
+        await self._write_status(controller, decision.status_of(controller, active, told, now))
+        if failure is not None:
+            raise failure
+        wait = decision.seconds_until_more_available(controller, active, now)
+        if wait is not None:
+            self.queue.add_after(key, wait)
+        if key in self._uncertain:
+            self.queue.add_after(key, UNCERTAIN_SECONDS)
+        elif not self._expectations.satisfied(key):
+            # nothing else wakes us if the watch events never come
+            self.queue.add_after(key, self._expectations.seconds_until_expired(key) + 1)
+
+    def _cached_candidates(self, controller: Object) -> list[Object]:
+        """Active pods that are ours or nobody's."""
+        indexer = self._pods.indexer
+        found = indexer.by_index(BY_CONTROLLER, objects.uid(controller)) + indexer.by_index(
+            BY_CONTROLLER, orphans_key(objects.namespace(controller)))
+        return [pod for pod in found if pod_facts.is_active(pod)]
+
+    async def _live_candidates(self, key: str, controller: Object, selector: Object | None, cached: list[Object]) -> list[Object]:
+        """The same from the server; the set stays uncertain while the cache shows others of ours."""
+        log.warning("%s %s: what was asked for is not seen, listing its pods", self._sort.resource.kind, key)
+        options = ListOptions(label_selector=selectors.to_string(selector))
+        found, _ = await list_all(self._api, PODS, objects.namespace(controller), options)
+        live = [pod for pod in found if pod_facts.is_active(pod)]
+        uid = objects.uid(controller)
+
+        def ours(pods: list[Object]) -> set[str]:
+            return {objects.uid(pod) for pod in pods if (objects.controller_of(pod) or {}).get("uid") == uid}
+
+        self._expectations.forget(key)
+        if ours(live) == ours(cached):
+            self._uncertain.discard(key)
+        else:
+            self._uncertain.add(key)
+        return live
+
+    def _related(self, controller: Object, active: list[Object]) -> list[Object]:
+        owner = objects.controller_of(controller)
+        if owner is None:
+            return active
+        related: list[Object] = []
+        for sibling in self._sets.indexer.by_index(BY_CONTROLLER, str(owner.get("uid"))):
+            related += self._pods.indexer.by_index(BY_CONTROLLER, objects.uid(sibling))
+        return related
+
+    async def _carry_out(self, key: str, controller: Object, plan: decision.ScalePlan) -> Exception | None:
+        if plan.create:
+            return await self._create(key, controller, plan.create)
+        if plan.delete:
+            return await self._delete(key, controller, plan.delete)
+        return None
+
+    async def _create(self, key: str, controller: Object, count: int) -> Exception | None:
+        self._expectations.expect_creations(key, count)
+        pod = pod_from_template(controller["spec"]["template"], controller, self._sort.resource)
+        tried = 0
+
+        async def create_one(_: int) -> None:
+            nonlocal tried
+            tried += 1
+            try:
+                await self._pod_control.create(pod, controller)
+            except errors.TRANSIENT as error:
+                if errors.is_namespace_terminating(error):
+                    return  # the whole set will go; its expectation is dropped with it
+                if isinstance(error, errors.StatusError):
+                    self._expectations.creation_observed(key)
+                else:
+                    self._uncertain.add(key)
+                raise
+
+        _, failure = await slow_start(count, create_one)
+        self._expectations.creation_observed(key, count - tried)
+        return failure
+
+    async def _delete(self, key: str, controller: Object, pods: tuple[Object, ...]) -> Exception | None:
+        self._expectations.expect_deletions(key, [key_of(pod) for pod in pods])
+
+        async def delete_one(pod: Object) -> Exception | None:
+            try:
+                await self._pod_control.delete(pod, controller)
+            except errors.TRANSIENT as error:
+                self._expectations.deletion_observed(key, key_of(pod))
+                return None if errors.is_not_found(error) else error
+            return None
+
+        results = await asyncio.gather(*(delete_one(pod) for pod in pods))
+        return next((r for r in results if r is not None), None)
+
+    async def _write_status(self, controller: Object, status: Object) -> None:
+        current = controller
+        for attempt in range(1, STATUS_ATTEMPTS_MAX + 1):
+            if (current.get("status") or {}) == status:
+                return
+            try:
+                await self._api.update(self._sort.resource, {**current, "status": status}, subresource="status")
+                return
+            except errors.StatusError as error:
+                if errors.is_not_found(error):
+                    return
+                if not errors.is_conflict(error) or attempt == STATUS_ATTEMPTS_MAX:
+                    raise
+            namespace, name = split_key(key_of(controller))
+            current = await self._api.get(self._sort.resource, namespace, name)
