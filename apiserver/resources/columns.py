@@ -1,0 +1,128 @@
+"""Which columns a resource's Table has and what stands in their cells: ``printer_for(info, minor)``.
+
+    printer = printer_for(info, 37)
+    rows = [table.row(printer.cells(obj, now), obj, include, conditions=printer.conditions(obj)) for obj in objects]
+
+``now`` is in seconds since 1970; cells are JSON values in the order of the columns. Cells are always the wide ones: which columns are
+shown is the client's choice by their priority. Objects of resources without columns of their own show their name and when they
+were created.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from apiserver.machinery import table, timestamps
+from apiserver.machinery.objects import Object, metadata
+from apiserver.resources.resource_info import Column, ResourceInfo
+
+Cells = Callable[[Object, float], list[Any]]
+Conditions = Callable[[Object], list[Object]]
+
+#: modules that define ``PRINTERS``, by group and kind
+_MODULES = ("columns_core", "columns_workloads", "columns_network", "columns_storage", "columns_access")
+
+_NAME_DESCRIPTION = (
+    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request "
+    "the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration "
+    "definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+)
+_CREATED_DESCRIPTION = (
+    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in "
+    "happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC."
+)
+
+
+def no_conditions(obj: Object) -> list[Object]:
+    return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printer:
+    """``cells`` answers as many values as there are ``columns``; ``conditions`` are a row's (a pod that is done is greyed out)."""
+
+    columns: tuple[Column, ...]
+    cells: Cells
+    conditions: Conditions = no_conditions
+
+    def definitions(self) -> list[Object]:
+        """The columns in the form in which a Table has them."""
+        return [table.column_definition(c.name, c.type, c.format, c.description, c.priority) for c in self.columns]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dated:
+    """A column that only some versions of Kubernetes have."""
+
+    column: Column
+    since: int = 0
+    until: int = 1_000_000
+
+
+def column(name: str, type_: str = "string", *, priority: int = 0, description: str = "") -> Column:
+    return Column(name=name, type=type_, priority=priority, description=description)
+
+
+NAME = Column(name="Name", type="string", format="name", description=_NAME_DESCRIPTION)
+AGE = Column(name="Age", type="string", description=_CREATED_DESCRIPTION)
+_CREATED_AT = Column(name="Created At", type="date", description=_CREATED_DESCRIPTION)
+
+
+def printer(*columns: Column | Dated, cells: Cells, conditions: Conditions = no_conditions) -> Callable[[int], Printer]:
+    """What stands in a module's ``PRINTERS``: a function from the minor of Kubernetes to the printer. ``cells`` answers a value for every
+    column, dated or not."""
+
+    def of_minor(minor: int) -> Printer:
+        kept = [i for i, c in enumerate(columns) if not isinstance(c, Dated) or c.since <= minor <= c.until]
+        shown = tuple(c.column if isinstance(c, Dated) else c for c in (columns[i] for i in kept))
+        if len(kept) == len(columns):
+            return Printer(columns=shown, cells=cells, conditions=conditions)
+
+        def kept_cells(obj: Object, now: float) -> list[Any]:
+            values = cells(obj, now)
+            return [values[i] for i in kept]
+
+        return Printer(columns=shown, cells=kept_cells, conditions=conditions)
+
+    return of_minor
+
+
+def printer_for(info: ResourceInfo, minor: int) -> Printer:
+    """The printer of a built-in resource, or the one under ``info.extra["printer"]`` of a custom resource."""
+    own = info.extra.get("printer")
+    if isinstance(own, Printer):
+        return own
+    if not info.builtin:
+        return _CUSTOM
+    return _builtin(info.group, info.kind, minor)
+
+
+@lru_cache(maxsize=256)
+def _builtin(group: str, kind: str, minor: int) -> Printer:
+    for name in _MODULES:
+        found = importlib.import_module(f"apiserver.resources.{name}").PRINTERS.get((group, kind))
+        if found is not None:
+            return found(minor)  # type: ignore[no-any-return]
+    return _DEFAULT
+
+
+def name(obj: Object) -> str:
+    return str(metadata(obj).get("name") or "")
+
+
+def age(obj: Object, now: float) -> str:
+    """How long ago the object was created, as people read it."""
+    return since(metadata(obj).get("creationTimestamp"), now)
+
+
+def since(moment: str | None, now: float) -> str:
+    """``<unknown>`` where there is no moment."""
+    return timestamps.age(moment or "", now)
+
+
+_DEFAULT = Printer(columns=(NAME, _CREATED_AT), cells=lambda obj, now: [name(obj), metadata(obj).get("creationTimestamp")])
+_CUSTOM = Printer(columns=(NAME, replace(AGE, type="date")), cells=lambda obj, now: [name(obj), age(obj, now)])

@@ -1,0 +1,188 @@
+"""Columns of volumes, claims, storage classes and what CSI drivers say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from apiserver.machinery.objects import Object, get, metadata
+from apiserver.resources import cell_texts as texts
+from apiserver.resources.columns import AGE, NAME, Dated, Printer, age, column, name, printer
+
+#: where the class of a volume stood before it had a field
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+_IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+
+def _annotations(obj: Object) -> dict[str, str]:
+    return metadata(obj).get("annotations") or {}
+
+
+def _phase(obj: Object) -> str:
+    return "Terminating" if metadata(obj).get("deletionTimestamp") else str(get(obj, "status", "phase", default=""))
+
+
+def _class(obj: Object) -> str:
+    return str(_annotations(obj).get(_BETA_CLASS, get(obj, "spec", "storageClassName", default="")))
+
+
+def _volume(obj: Object, now: float) -> list[Any]:
+    spec = obj.get("spec") or {}
+    claim = spec.get("claimRef")
+    return [
+        name(obj),
+        get(spec, "capacity", "storage", default="0"),
+        texts.access_modes(spec.get("accessModes")),
+        spec.get("persistentVolumeReclaimPolicy", ""),
+        _phase(obj),
+        f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
+        _class(obj),
+        spec.get("volumeAttributesClassName") or texts.UNSET,
+        get(obj, "status", "reason", default=""),
+        age(obj, now),
+        spec.get("volumeMode") or texts.UNSET,
+    ]
+
+
+def _claim(obj: Object, now: float) -> list[Any]:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    bound = bool(spec.get("volumeName"))
+    return [
+        name(obj),
+        _phase(obj),
+        spec.get("volumeName", ""),
+        get(status, "capacity", "storage", default="0") if bound else "",
+        texts.access_modes(status.get("accessModes")) if bound else "",
+        _class(obj),
+        spec.get("volumeAttributesClassName") or texts.UNSET,
+        age(obj, now),
+        spec.get("volumeMode") or texts.UNSET,
+    ]
+
+
+def _storage_class(obj: Object, now: float) -> list[Any]:
+    default = any(_annotations(obj).get(key) == "true" for key in _IS_DEFAULT)
+    return [
+        name(obj) + (" (default)" if default else ""),
+        obj.get("provisioner", ""),
+        obj.get("reclaimPolicy") or "Delete",
+        obj.get("volumeBindingMode") or "Immediate",
+        bool(obj.get("allowVolumeExpansion")),
+        age(obj, now),
+    ]
+
+
+def _volume_attributes_class(obj: Object, now: float) -> list[Any]:
+    return [name(obj), obj.get("driverName", ""), age(obj, now)]
+
+
+def _volume_attachment(obj: Object, now: float) -> list[Any]:
+    spec = obj.get("spec") or {}
+    return [
+        name(obj),
+        spec.get("attacher", ""),
+        get(spec, "source", "persistentVolumeName", default=""),
+        spec.get("nodeName", ""),
+        bool(get(obj, "status", "attached")),
+        age(obj, now),
+    ]
+
+
+def _csi_node(obj: Object, now: float) -> list[Any]:
+    return [name(obj), len(get(obj, "spec", "drivers", default=[])), age(obj, now)]
+
+
+def _csi_driver(obj: Object, now: float) -> list[Any]:
+    spec = obj.get("spec") or {}
+    tokens = spec.get("tokenRequests")
+    return [
+        name(obj),
+        spec.get("attachRequired") is not False,
+        bool(spec.get("podInfoOnMount")),
+        bool(spec.get("storageCapacity")),
+        texts.UNSET if tokens is None else ",".join(str(t.get("audience", "")) for t in tokens),
+        bool(spec.get("requiresRepublish")),
+        ",".join(spec.get("volumeLifecycleModes") or ()) or texts.NONE,
+        age(obj, now),
+    ]
+
+
+def _csi_storage_capacity(obj: Object, now: float) -> list[Any]:
+    return [name(obj), obj.get("storageClassName", ""), obj.get("capacity") or texts.UNSET]
+
+
+def _migration(obj: Object, now: float) -> list[Any]:
+    resource = get(obj, "spec", "resource", default={})
+    qualified = ".".join(str(part) for part in (resource.get("resource"), resource.get("group")) if part)
+    return [name(obj), qualified, age(obj, now)]
+
+
+_ATTRIBUTES_CLASS = Dated(column=column("VolumeAttributesClass"), since=29)
+_VOLUME_MODE = column("VolumeMode", priority=1)
+
+PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
+    ("", "PersistentVolume"): printer(
+        NAME,
+        column("Capacity"),
+        column("Access Modes"),
+        column("Reclaim Policy"),
+        column("Status"),
+        column("Claim"),
+        column("StorageClass", description="StorageClass of the pv"),
+        _ATTRIBUTES_CLASS,
+        column("Reason"),
+        AGE,
+        _VOLUME_MODE,
+        cells=_volume,
+    ),
+    ("", "PersistentVolumeClaim"): printer(
+        NAME,
+        column("Status"),
+        column("Volume"),
+        column("Capacity"),
+        column("Access Modes"),
+        column("StorageClass", description="StorageClass of the pvc"),
+        _ATTRIBUTES_CLASS,
+        AGE,
+        _VOLUME_MODE,
+        cells=_claim,
+    ),
+    ("storage.k8s.io", "StorageClass"): printer(
+        NAME,
+        column("Provisioner"),
+        column("ReclaimPolicy"),
+        column("VolumeBindingMode"),
+        column("AllowVolumeExpansion"),
+        AGE,
+        cells=_storage_class,
+    ),
+    ("storage.k8s.io", "VolumeAttributesClass"): printer(NAME, column("DriverName"), AGE, cells=_volume_attributes_class),
+    ("storage.k8s.io", "VolumeAttachment"): printer(
+        NAME,
+        column("Attacher"),
+        column("PV"),
+        column("Node"),
+        column("Attached", "boolean"),
+        AGE,
+        cells=_volume_attachment,
+    ),
+    ("storage.k8s.io", "CSINode"): printer(
+        NAME,
+        column("Drivers", "integer", description="Drivers indicates the number of CSI drivers registered on the node"),
+        AGE,
+        cells=_csi_node,
+    ),
+    ("storage.k8s.io", "CSIDriver"): printer(
+        NAME,
+        column("AttachRequired", "boolean"),
+        column("PodInfoOnMount", "boolean"),
+        column("StorageCapacity", "boolean"),
+        column("TokenRequests"),
+        column("RequiresRepublish", "boolean"),
+        column("Modes"),
+        AGE,
+        cells=_csi_driver,
+    ),
+    ("storage.k8s.io", "CSIStorageCapacity"): printer(NAME, column("StorageClassName"), column("Capacity"), cells=_csi_storage_capacity),
+    ("storagemigration.k8s.io", "StorageVersionMigration"): printer(NAME, column("Resource"), AGE, cells=_migration),
+}
