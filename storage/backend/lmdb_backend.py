@@ -72,9 +72,8 @@ class LmdbBackend:
         if value is not MISSING:
             return value
         if self._in_flight is not None:
-            if self._worker.is_done:
-                self._finish()
-            else:
+            self._maybe_finish()
+            if self._in_flight is not None:
                 value = self._in_flight[bucket].entries.get(key, MISSING)
                 if value is not MISSING:
                     return value
@@ -203,17 +202,18 @@ class LmdbBackend:
         self._worker.submit(self._in_flight)
 
     def _wait(self) -> None:
-        while self._in_flight is not None:
+        while self._in_flight is not None and self._failure is None:
             self._worker.wait()
             self._finish()
         self._raise_failure()
 
     def _maybe_finish(self) -> None:
-        if self._in_flight is not None and self._worker.is_done:
+        if self._in_flight is not None and self._worker.is_done and self._failure is None:
             self._finish()
 
     def _finish(self) -> None:
-        """The batch in flight is committed, or failed: look at the new state of the file, or keep the batch readable."""
+        """The worker is done with the batch in flight. If it is committed, look at the new state of the file; if it failed, keep the
+        batch where reads find it and write nothing more."""
         failure = self._worker.take_failure()
         batch = self._in_flight
         assert batch is not None
@@ -228,7 +228,7 @@ class LmdbBackend:
             self._env.set_mapsize(self._map_bytes)
             self._reader = self._env.begin()
             self._worker.submit(batch)
-        elif self._failure is None:
+        else:
             self._failure = failure
 
     def _raise_failure(self) -> None:

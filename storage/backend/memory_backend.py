@@ -53,10 +53,11 @@ class MemoryBackend:
         self._pre_commit = hook
 
     def maybe_commit(self, now: float) -> bool:
+        if not self._operations:
+            return False
         if self._last_commit is None:
             self._last_commit = now
-        due = self._operations >= BATCH_OPERATIONS_MAX or now - self._last_commit >= BATCH_INTERVAL_SECONDS
-        if not due or not self._operations:
+        if self._operations < BATCH_OPERATIONS_MAX and now - self._last_commit < BATCH_INTERVAL_SECONDS:
             return False
         self._last_commit = now
         self.commit()

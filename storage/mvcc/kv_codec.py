@@ -130,7 +130,7 @@ def decode(data: bytes, *, with_value: bool = True) -> KeyValue:
 def decode_key(data: bytes) -> bytes:
     """Only the key. Raises CorruptError."""
     try:
-        if data[0] != 0x0A:
+        if not data or data[0] != 0x0A:
             return _decode_any_order(data, False).key
         length = data[1]
         position = 2

@@ -1,0 +1,157 @@
+"""What only the backend on disk has: files, crashes, a map that fills up, a disk that fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from storage.backend import lmdb_backend
+from storage.backend.backend import BATCH_INTERVAL_SECONDS, Backend, Bucket
+from storage.backend.lmdb_backend import LmdbBackend
+from storage.errors import CorruptError
+
+
+def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
+    backend = LmdbBackend(tmp_path / "db")
+    backend.put(Bucket.KEY, b"a", b"1")
+    backend.close()
+    backend = LmdbBackend(tmp_path / "db")
+    assert backend.get(Bucket.KEY, b"a") == b"1"
+    backend.close()
+
+
+def test_the_map_grows_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lmdb_backend, "MAP_BYTES_MIN", 256 * 1024)
+    backend = LmdbBackend(tmp_path / "db", quota_bytes=1, sync=False)
+    value = b"x" * 10_000
+    for number in range(200):
+        backend.put(Bucket.KEY, b"%04d" % number, value)
+        if number % 50 == 0:
+            backend.commit()
+    backend.commit()
+    assert backend.size() > 4 * 256 * 1024
+    assert len(backend.keys(Bucket.KEY, b"", None)) == 200
+    assert backend.get(Bucket.KEY, b"0123") == value
+    backend.close()
+
+
+def test_space_of_deleted_data_is_told_and_used_again(tmp_path: Path) -> None:
+    backend = LmdbBackend(tmp_path / "db", sync=False)
+    for number in range(100):
+        backend.put(Bucket.KEY, b"%04d" % number, b"x" * 10_000)
+    backend.commit()
+    full, full_in_use = backend.size(), backend.size_in_use()
+    assert full >= full_in_use > 1_000_000
+    for number in range(100):
+        backend.delete(Bucket.KEY, b"%04d" % number)
+    backend.commit()
+    assert backend.size_in_use() < 100_000
+    for number in range(60):
+        backend.put(Bucket.KEY, b"%04d" % number, b"x" * 10_000)
+        backend.commit()
+    assert backend.size() <= full + 100_000
+    backend.close()
+
+
+def test_a_copy_holds_what_is_not_yet_committed(tmp_path: Path) -> None:
+    backend = LmdbBackend(tmp_path / "db")
+    backend.put(Bucket.KEY, b"a", b"1")
+    backend.commit()
+    backend.put(Bucket.KEY, b"b", b"2")
+    backend.save_to(tmp_path / "copy")
+    backend.put(Bucket.KEY, b"c", b"3")
+    copy = LmdbBackend(tmp_path / "copy")
+    assert copy.range(Bucket.KEY, b"", None) == [(b"a", b"1"), (b"b", b"2")]
+    copy.close()
+    backend.close()
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "db").write_bytes(b"not a database" * 1000)
+    with pytest.raises(CorruptError, match="db"):
+        LmdbBackend(tmp_path / "db")
+
+
+def test_a_file_cut_short_is_refused_instead_of_crashing_later(tmp_path: Path) -> None:
+    backend = LmdbBackend(tmp_path / "db")
+    for number in range(100):
+        backend.put(Bucket.KEY, b"%04d" % number, b"x" * 10_000)
+    backend.close()
+    os.truncate(tmp_path / "db", 200_000)
+    with pytest.raises(CorruptError, match="cut short"):
+        LmdbBackend(tmp_path / "db")
+
+
+def test_a_missing_directory_is_an_operating_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="nowhere"):
+        LmdbBackend(tmp_path / "nowhere" / "db")
+
+
+def test_after_a_failed_commit_reads_go_on_and_writes_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = LmdbBackend(tmp_path / "db")
+    backend.put(Bucket.KEY, b"a", b"1")
+
+    def fail(batch: object) -> None:
+        raise lmdb.DiskError("no space left on device")
+
+    monkeypatch.setattr(backend._worker, "_commit", fail)
+    with pytest.raises(OSError, match="no space left"):
+        backend.commit()
+    assert backend.get(Bucket.KEY, b"a") == b"1"
+    assert backend.range(Bucket.KEY, b"", None) == [(b"a", b"1")]
+    assert backend.durable_get(Bucket.KEY, b"a") is None
+    with pytest.raises(OSError, match="no space left"):
+        backend.maybe_commit(1.0)
+    backend.close()
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from storage.backend.backend import Bucket
+from storage.backend.lmdb_backend import LmdbBackend
+from storage.backend.schema import uint64_to_bytes
+
+backend = LmdbBackend(Path(sys.argv[1]), sync=False)
+start = int.from_bytes(backend.get(Bucket.META, b"consistent_index") or b"", "big")
+print("ready", flush=True)
+now = 0.0
+for index in range(start + 1, start + 1_000_000):
+    for part in range(3):
+        backend.put(Bucket.KEY, uint64_to_bytes(index) + bytes([part]), b"x" * 200)
+    backend.put(Bucket.META, b"consistent_index", uint64_to_bytes(index))
+    now += 0.01
+    backend.maybe_commit(now)
+"""
+
+
+@pytest.mark.slow
+def test_after_sigkill_every_batch_is_whole_or_absent(tmp_path: Path) -> None:
+    """Each entry writes three records and the index; whatever is found, the records are exactly those up to the index."""
+    found_before = 0
+    for _ in range(4):
+        process = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "db")], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        backend_age = 0.2
+        try:
+            process.wait(backend_age)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        backend: Backend = LmdbBackend(tmp_path / "db", sync=False)
+        index = int.from_bytes(backend.get(Bucket.META, b"consistent_index") or b"", "big")
+        records = backend.keys(Bucket.KEY, b"", None)
+        assert len(records) == 3 * index
+        assert index == 0 or records[-1] == index.to_bytes(8, "big") + b"\x02"
+        assert index >= found_before
+        found_before = index
+        backend.close()
+    assert found_before > 0, BATCH_INTERVAL_SECONDS
