@@ -7,7 +7,8 @@ kinds (ObjectMeta, names, generation where ``spec_changed``, uid, timestamps) ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from apiserver.machinery.field_errors import FieldError
@@ -17,13 +18,15 @@ from apiserver.machinery.objects import Object
 @dataclass(slots=True, kw_only=True)
 class StrategyContext:
     """``now`` is RFC 3339 in seconds (``2024-01-02T03:04:05Z``). ``user`` is the requester's name. ``allocators`` gives the
-    strategies of services their cluster IPs and node ports (None in dry validation)."""
+    strategies of services their cluster IPs and node ports (a ``service_allocators.ServiceAllocators``; None in dry validation).
+    ``undo`` is to be called, each, by whoever runs the write and sees it come to nothing after ``prepare_*``."""
 
     namespace: str
     now: str
     user: str = ""
     dry_run: bool = False
     allocators: Any = None
+    undo: list[Callable[[], None]] = field(default_factory=list)
 
 
 class Strategy:
@@ -43,7 +46,7 @@ class Strategy:
     has_status: bool = False
     #: grace period in seconds when a delete does not say; None: the kind is deleted at once
     default_grace_period_seconds: int | None = None
-    #: "background" or "orphan": what a delete without a propagation policy does with dependents
+    #: "background", "orphan" or "unsupported" (events): what a delete without a propagation policy does with dependents
     default_garbage_collection: str = "background"
 
     def default(self, obj: Object) -> None:
@@ -67,9 +70,9 @@ class Strategy:
         """On ``/status``: everything but status and managedFields stays as it was."""
         _keep(new, old, "spec")
         metadata = dict(old.get("metadata") or {})
-        for field in ("managedFields", "resourceVersion"):
-            if field in (new.get("metadata") or {}):
-                metadata[field] = new["metadata"][field]
+        for kept in ("managedFields", "resourceVersion"):
+            if kept in (new.get("metadata") or {}):
+                metadata[kept] = new["metadata"][kept]
         new["metadata"] = metadata
 
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:

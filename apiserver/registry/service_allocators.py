@@ -1,0 +1,145 @@
+"""Who has which cluster IP and node port: the addresses that services are given.
+
+In memory; ``restore`` fills it from the stored services when the server starts, ``release_service`` is called when a service has
+gone. Several API servers on one store each have their own and may therefore hand out one address twice; Kubernetes repairs that with
+a loop, and so does ``restore`` when called again.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from apiserver.machinery.field_errors import FieldError
+from apiserver.machinery.objects import Object
+
+#: Random picks before the range is searched from its start; a range that is less than 90 % full rarely needs more than ten.
+_ATTEMPTS_MAX = 64
+#: so that a search of an IPv6 range ends: as many addresses as Kubernetes manages in one range
+_RANGE_SIZE_MAX = 1 << 20
+#: The lower part of a range is left to those who name their address (KEP-3070): a sixteenth of it, within these bounds.
+_STATIC_MIN = 16
+_STATIC_MAX = 256
+
+
+class AllocationError(ValueError):
+    """What cannot be allocated; ``error`` says at which field and why."""
+
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(error.detail)
+        self.error = error
+
+
+class ServiceAllocators(Protocol):
+    """``families``: those of the service ranges, the primary one first. ``wanted``: a particular one, "" or 0 for any.
+    The allocate methods raise ValueError with Kubernetes' words."""
+
+    families: tuple[str, ...]
+
+    def allocate_ip(self, family: str, wanted: str = "") -> str: ...
+
+    def release_ip(self, ip: str) -> None: ...
+
+    def allocate_port(self, wanted: int = 0) -> int: ...
+
+    def release_port(self, port: int) -> None: ...
+
+
+class MemoryServiceAllocators:
+    """Of one or two ranges (``10.96.0.0/12,fd00::/108``) and of the node ports ``low-high``, both ends included."""
+
+    def __init__(self, cluster_ip_ranges: str, node_port_range: str, source: random.Random) -> None:
+        networks = [ipaddress.ip_network(text.strip()) for text in cluster_ip_ranges.split(",")]
+        self._ranges = {f"IPv{network.version}": network for network in networks}
+        self.families = tuple(self._ranges)
+        low, _, high = node_port_range.partition("-")
+        self._ports = range(int(low), int(high) + 1)
+        self._source = source
+        self._used_ips: set[str] = set()
+        self._used_ports: set[int] = set()
+
+    def allocate_ip(self, family: str, wanted: str = "") -> str:
+        network = self._ranges.get(family)
+        if network is None:
+            raise ValueError(f"no IP range of the family {family} is configured")
+        if wanted:
+            address = ipaddress.ip_address(wanted)
+            first, last = network[0], network[-1]
+            if address not in network or address in (first, last if network.version == 4 else first):
+                words = f"the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {network}"
+                raise ValueError(words)
+            if str(address) in self._used_ips:
+                raise ValueError("provided IP is already allocated")
+            self._used_ips.add(str(address))
+            return wanted
+        size = min(network.num_addresses - (2 if network.version == 4 else 1), _RANGE_SIZE_MAX)
+        static = min(max(_STATIC_MIN, size // 16), _STATIC_MAX) if size > 2 * _STATIC_MIN else 0
+        for offset in self._offsets(size, static):
+            ip = str(network[1 + offset])
+            if ip not in self._used_ips:
+                self._used_ips.add(ip)
+                return ip
+        raise ValueError("range is full")
+
+    def _offsets(self, size: int, static: int) -> Iterable[int]:
+        for _ in range(_ATTEMPTS_MAX):
+            yield self._source.randrange(static, size)
+        yield from range(static, size)
+        yield from range(static)
+
+    def release_ip(self, ip: str) -> None:
+        self._used_ips.discard(str(ipaddress.ip_address(ip)))
+
+    def allocate_port(self, wanted: int = 0) -> int:
+        if wanted:
+            if wanted not in self._ports:
+                words = f"provided port is not in the valid range. The range of valid ports is {self._ports[0]}-{self._ports[-1]}"
+                raise ValueError(words)
+            if wanted in self._used_ports:
+                raise ValueError("provided port is already allocated")
+            self._used_ports.add(wanted)
+            return wanted
+        for _ in range(_ATTEMPTS_MAX):
+            port = self._source.choice(self._ports)
+            if port not in self._used_ports:
+                self._used_ports.add(port)
+                return port
+        for port in self._ports:
+            if port not in self._used_ports:
+                self._used_ports.add(port)
+                return port
+        raise ValueError("range is full")
+
+    def release_port(self, port: int) -> None:
+        self._used_ports.discard(port)
+
+    def restore(self, services: Iterable[Object]) -> None:
+        """Forget everything but what these services have."""
+        self._used_ips, self._used_ports = set(), set()
+        for service in services:
+            ips, ports = _held(service)
+            self._used_ips.update(ips)
+            self._used_ports.update(ports)
+
+    def release_service(self, service: Object) -> None:
+        """Of a service that has gone."""
+        ips, ports = _held(service)
+        self._used_ips.difference_update(ips)
+        self._used_ports.difference_update(ports)
+
+    def release_unused(self, old: Object, new: Object) -> None:
+        """After an update: what the service had and has no more."""
+        (old_ips, old_ports), (ips, ports) = _held(old), _held(new)
+        self._used_ips -= old_ips - ips
+        self._used_ports -= old_ports - ports
+
+
+def _held(service: Mapping[str, Any]) -> tuple[set[str], set[int]]:
+    spec = service.get("spec") or {}
+    ips = {str(ipaddress.ip_address(ip)) for ip in spec.get("clusterIPs") or () if ip and ip != "None"}
+    ports = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
+    if spec.get("healthCheckNodePort"):
+        ports.add(spec["healthCheckNodePort"])
+    return ips, ports

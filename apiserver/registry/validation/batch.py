@@ -1,0 +1,331 @@
+"""Jobs and CronJobs (batch ``validation``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from apiserver.machinery import names
+from apiserver.machinery.field_errors import FieldError, duplicate, invalid, not_supported, required, too_many
+from apiserver.registry.validation import cron_schedule, pods
+from apiserver.registry.validation.common import (
+    NOT_POSITIVE,
+    Errors,
+    checked,
+    equal,
+    immutable,
+    label_selector,
+    nonnegative,
+    one_of,
+    selector_is_valid,
+    selector_matches,
+)
+
+Part = Mapping[str, Any]
+
+CONTROLLER_UID_LABEL = "batch.kubernetes.io/controller-uid"
+JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
+LEGACY_CONTROLLER_UID_LABEL = "controller-uid"
+LEGACY_JOB_NAME_LABEL = "job-name"
+
+#: of a CronJob: its jobs' names are eleven characters longer, and a label's value holds 63
+CRON_JOB_NAME_LENGTH_MAX = 52
+#: of an indexed job, so that its status (lists of indexes) stays small
+INDEXED_PARALLELISM_MAX = 100_000
+INDEXED_COMPLETIONS_MAX = 100_000
+FAILURE_RULES_MAX = 20
+_EXIT_CODES_MAX = 255
+_CONDITIONS_MAX = 20
+_NOTHING: Part = {}
+
+
+_NOT_NEGATIVE = (
+    "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "backoffLimitPerIndex",
+)  # fmt: skip
+
+
+def job(obj: Part) -> list[FieldError]:
+    out: Errors = []
+    metadata, spec = obj.get("metadata") or _NOTHING, obj.get("spec") or _NOTHING
+    _generated_selector(out, metadata, spec)
+    _job_spec(out, spec)
+    if spec.get("completionMode") == "Indexed" and (spec.get("completions") or 0) > 0:
+        # the last pod's hostname is the job's name and its index
+        last = f"{metadata.get('name') or ''}-{spec['completions'] - 1}"
+        for message in names.dns1123_label(last):
+            words = f'will not able to create pod with invalid DNS label "{last}": {message}'
+            out.append(invalid("metadata.name", metadata.get("name"), words))
+    return out
+
+
+def _generated_selector(out: Errors, metadata: Part, spec: Part) -> None:
+    """What the server generated is there and was not contradicted by labels of the client."""
+    selector = spec.get("selector")
+    if spec.get("manualSelector") or selector is None:
+        return
+    uid, name = metadata.get("uid") or "", metadata.get("name") or ""
+    if not uid:
+        out.append(required("metadata.uid"))
+    found = ((spec.get("template") or _NOTHING).get("metadata") or _NOTHING).get("labels") or {}
+    expected = {
+        LEGACY_CONTROLLER_UID_LABEL: uid,
+        LEGACY_JOB_NAME_LABEL: name,
+        CONTROLLER_UID_LABEL: uid,
+        JOB_NAME_LABEL: name,
+    }
+    for key, value in expected.items():
+        path = f"spec.template.metadata.labels[{key}]"
+        if key not in found:
+            out.append(required(path, f"must be '{value}'"))
+        elif found[key] != value:
+            out.append(invalid(path, found, f"must be '{value}'"))
+    if selector_is_valid(selector) and not selector_matches(selector, expected):
+        out.append(invalid("spec.selector", dict(selector), "`selector` not auto-generated"))
+
+
+def _job_spec(out: Errors, spec: Part) -> None:
+    _spec_and_template(out, "spec", spec)
+    selector = spec.get("selector")
+    if selector is None:
+        out.append(required("spec.selector"))
+    else:
+        label_selector(out, "spec.selector", selector)
+    found = ((spec.get("template") or _NOTHING).get("metadata") or _NOTHING).get("labels") or {}
+    if selector is None or (selector_is_valid(selector) and not selector_matches(selector, found)):
+        words = "`selector` does not match template `labels`"
+        out.append(invalid("spec.template.metadata.labels", found, words))
+
+
+def _spec_and_template(out: Errors, path: str, spec: Part) -> None:
+    for field in _NOT_NEGATIVE:
+        nonnegative(out, f"{path}.{field}", spec.get(field))
+    _indexes(out, path, spec)
+    if (managed_by := spec.get("managedBy")) is not None:
+        if "/" not in managed_by or names.qualified_name(managed_by):
+            words = 'must be a domain-prefixed path (such as "acme.io/foo")'
+            out.append(invalid(f"{path}.managedBy", managed_by, words))
+    mode = spec.get("completionMode")
+    if mode is not None:
+        if mode not in ("NonIndexed", "Indexed"):
+            out.append(not_supported(f"{path}.completionMode", mode, ["Indexed", "NonIndexed"]))
+        if mode == "Indexed":
+            if spec.get("completions") is None:
+                out.append(required(f"{path}.completions", "when completion mode is Indexed"))
+            parallelism = spec.get("parallelism") or 0
+            if parallelism > INDEXED_PARALLELISM_MAX:
+                words = f"must be less than or equal to {INDEXED_PARALLELISM_MAX} when completion mode is Indexed"
+                out.append(invalid(f"{path}.parallelism", parallelism, words))
+    if (policy := spec.get("podFailurePolicy")) is not None:
+        _failure_policy(out, f"{path}.podFailurePolicy", policy, spec)
+    if (policy := spec.get("successPolicy")) is not None:
+        _success_policy(out, f"{path}.successPolicy", policy, spec)
+    replacement = spec.get("podReplacementPolicy")
+    if replacement is not None:
+        one_of(out, f"{path}.podReplacementPolicy", replacement, ("Failed", "TerminatingOrFailed"))
+        if spec.get("podFailurePolicy") is not None and replacement == "TerminatingOrFailed":
+            out.append(not_supported(f"{path}.podReplacementPolicy", replacement, ["Failed"]))
+    pods.template(out, f"{path}.template", spec.get("template"))
+    _restart_policy(out, f"{path}.template.spec.restartPolicy", spec)
+
+
+def _restart_policy(out: Errors, policy_path: str, spec: Part) -> None:
+    restart = ((spec.get("template") or _NOTHING).get("spec") or _NOTHING).get("restartPolicy")
+    if restart in (None, "", "Always"):
+        out.append(required(policy_path, 'valid values: "OnFailure", "Never"'))
+    elif restart not in ("OnFailure", "Never"):
+        out.append(not_supported(policy_path, restart, ["OnFailure", "Never"]))
+    elif restart == "OnFailure" and spec.get("podFailurePolicy") is not None:
+        out.append(invalid(policy_path, restart, 'only "Never" is supported when podFailurePolicy is specified'))
+
+
+def _indexes(out: Errors, path: str, spec: Part) -> None:
+    """What only indexed jobs may say of their indexes' failures."""
+    indexed = spec.get("completionMode") == "Indexed"
+    failed = spec.get("maxFailedIndexes")
+    if spec.get("backoffLimitPerIndex") is not None and not indexed:
+        out.append(invalid(f"{path}.backoffLimitPerIndex", spec["backoffLimitPerIndex"], "requires indexed completion mode"))
+    if failed is not None:
+        nonnegative(out, f"{path}.maxFailedIndexes", failed)
+        if spec.get("backoffLimitPerIndex") is None:
+            out.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+        completions = spec.get("completions")
+        if completions is not None and failed > completions:
+            out.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
+
+
+def _failure_policy(out: Errors, path: str, policy: Part, spec: Part) -> None:
+    rules = policy.get("rules") or ()
+    if not rules and policy.get("rules") is None:
+        out.append(required(f"{path}.rules"))
+    if len(rules) > FAILURE_RULES_MAX:
+        out.append(too_many(f"{path}.rules", len(rules), FAILURE_RULES_MAX))
+    pod = (spec.get("template") or _NOTHING).get("spec") or _NOTHING
+    known = {c.get("name") for kind in ("containers", "initContainers") for c in pod.get(kind) or ()}
+    for i, rule in enumerate(rules):
+        at = f"{path}.rules[{i}]"
+        one_of(out, f"{at}.action", rule.get("action"), ("Count", "FailIndex", "FailJob", "Ignore"))
+        if rule.get("action") == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
+            words = "requires the backoffLimitPerIndex to be set"
+            out.append(invalid(f"{at}.action", "FailIndex", words))
+        codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
+        if codes is not None:
+            _exit_codes(out, f"{at}.onExitCodes", codes, known)
+        if len(conditions) > _CONDITIONS_MAX:
+            out.append(too_many(f"{at}.onPodConditions", len(conditions), _CONDITIONS_MAX))
+        for j, condition in enumerate(conditions):
+            checked(out, f"{at}.onPodConditions[{j}].type", condition.get("type") or "", names.qualified_name)
+            one_of(out, f"{at}.onPodConditions[{j}].status", condition.get("status"), ("False", "True", "Unknown"))
+        if codes is not None and conditions:
+            out.append(invalid(at, "", "specifying both OnExitCodes and OnPodConditions is not supported"))
+        if codes is None and not conditions:
+            out.append(invalid(at, "", "specifying one of OnExitCodes and OnPodConditions is required"))
+
+
+def _exit_codes(out: Errors, path: str, codes: Part, known: set[str | None]) -> None:
+    operator, values = codes.get("operator") or "", codes.get("values") or ()
+    one_of(out, f"{path}.operator", operator, ("In", "NotIn"))
+    if (name := codes.get("containerName")) is not None and name not in known:
+        out.append(invalid(f"{path}.containerName", name, "must be one of the container or initContainer names in the pod template"))
+    if not values:
+        out.append(invalid(f"{path}.values", list(values), "at least one value is required"))
+    elif len(values) > _EXIT_CODES_MAX:
+        out.append(too_many(f"{path}.values", len(values), _EXIT_CODES_MAX))
+    for i, value in enumerate(values):
+        if operator == "In" and value == 0:
+            out.append(invalid(f"{path}.values[{i}]", value, "must not be 0 for the In operator"))
+        if value in values[:i]:
+            out.append(duplicate(f"{path}.values[{i}]", value))
+    if list(values) != sorted(values):
+        out.append(invalid(f"{path}.values", list(values), "must be ordered"))
+
+
+def _success_policy(out: Errors, path: str, policy: Part, spec: Part) -> None:
+    if spec.get("completionMode") != "Indexed":
+        out.append(invalid(path, dict(policy), "requires indexed completion mode"))
+        return
+    rules = policy.get("rules") or ()
+    if not rules:
+        out.append(required(f"{path}.rules"))
+    for i, rule in enumerate(rules):
+        at = f"{path}.rules[{i}]"
+        if rule.get("succeededCount") is None and rule.get("succeededIndexes") is None:
+            out.append(required(at, "at least one of succeededCount or succeededIndexes must be specified"))
+        count = rule.get("succeededCount")
+        if count is not None and count <= 0:
+            out.append(invalid(f"{at}.succeededCount", count, NOT_POSITIVE))
+
+
+#: what of a suspended job's template may change until its pods are started: where they run
+_SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
+
+
+def job_update(new: Part, old: Part) -> list[FieldError]:
+    out: Errors = []
+    have, had = new.get("spec") or _NOTHING, old.get("spec") or _NOTHING
+    _job_spec(out, have)
+    _completions(out, have, had)
+    immutable(out, "spec.selector", have.get("selector"), had.get("selector"))
+    template = have.get("template")
+    if had.get("suspend") and not (old.get("status") or _NOTHING).get("startTime"):
+        template = _with_old_scheduling(template or _NOTHING, had.get("template") or _NOTHING)
+    if not equal(template, had.get("template")):
+        out.append(invalid("spec.template", have.get("template"), "field is immutable"))
+    for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
+        immutable(out, f"spec.{field}", have.get(field), had.get(field))
+    return out
+
+
+def _completions(out: Errors, have: Part, had: Part) -> None:
+    """Fixed, but for an indexed job whose completions and parallelism grow or shrink together."""
+    new, old = have.get("completions"), had.get("completions")
+    if new == old:
+        return
+    tandem = new == have.get("parallelism") and old == had.get("parallelism")
+    if have.get("completionMode") == "Indexed" and new is not None and old is not None and tandem:
+        return
+    out.append(invalid("spec.completions", new, "field is immutable"))
+
+
+def _with_old_scheduling(new: Part, old: Part) -> dict[str, Any]:
+    spec, old_spec = dict(new.get("spec") or _NOTHING), old.get("spec") or _NOTHING
+    for field in _SCHEDULING_FIELDS:
+        spec[field] = old_spec.get(field)
+    metadata, old_metadata = dict(new.get("metadata") or _NOTHING), old.get("metadata") or _NOTHING
+    for field in ("labels", "annotations"):
+        metadata[field] = old_metadata.get(field)
+    return {**new, "metadata": metadata, "spec": spec}
+
+
+def job_status(new: Part, old: Part) -> list[FieldError]:
+    out: Errors = []
+    status, old_status = new.get("status") or _NOTHING, old.get("status") or _NOTHING
+    for field in ("active", "succeeded", "failed", "ready", "terminating"):
+        nonnegative(out, f"status.{field}", status.get(field))
+    types = {c.get("type"): c.get("status") for c in status.get("conditions") or ()}
+    complete, failed = types.get("Complete") == "True", types.get("Failed") == "True"
+    if complete and failed:
+        words = "cannot set Complete=True and Failed=true conditions"
+        out.append(invalid("status.conditions", list(status.get("conditions") or ()), words))
+    completed_at, started_at = status.get("completionTime"), status.get("startTime")
+    if completed_at is not None:
+        if not complete:
+            words = "cannot set completionTime when there is no Complete=True condition"
+            out.append(invalid("status.completionTime", completed_at, words))
+        if started_at is not None and completed_at < started_at:
+            words = "completionTime cannot be set before startTime"
+            out.append(invalid("status.completionTime", completed_at, words))
+    elif complete:
+        out.append(required("status.completionTime", "completionTime is required for Complete jobs"))
+    if (old_status.get("completionTime")) is not None and completed_at != old_status["completionTime"]:
+        out.append(invalid("status.completionTime", completed_at, "field is immutable"))
+    for kind in ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"):
+        was = any(c.get("type") == kind and c.get("status") == "True" for c in old_status.get("conditions") or ())
+        if was and types.get(kind) != "True":
+            words = f"cannot disable the terminal {kind}=True condition"
+            out.append(invalid("status.conditions", list(status.get("conditions") or ()), words))
+    return out
+
+
+def cron_job(obj: Part) -> list[FieldError]:
+    out = cron_job_update(obj)
+    name = (obj.get("metadata") or _NOTHING).get("name") or ""
+    if len(name) > CRON_JOB_NAME_LENGTH_MAX:
+        out.append(invalid("metadata.name", name, f"must be no more than {CRON_JOB_NAME_LENGTH_MAX} characters"))
+    return out
+
+
+def cron_job_update(obj: Part) -> list[FieldError]:
+    """The length of the name counts only for new ones."""
+    out: Errors = []
+    spec = obj.get("spec") or _NOTHING
+    schedule = spec.get("schedule") or ""
+    if not schedule:
+        out.append(required("spec.schedule"))
+    else:
+        wrong = cron_schedule.error_in(schedule)
+        if wrong:
+            out.append(invalid("spec.schedule", schedule, wrong))
+        if "TZ" in schedule:
+            words = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+            out.append(invalid("spec.schedule", schedule, words))
+    nonnegative(out, "spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
+    one_of(out, "spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
+    zone = spec.get("timeZone")
+    if zone is not None:
+        if not zone:
+            out.append(invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string"))
+        elif zone.lower() == "local":
+            words = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+            out.append(invalid("spec.timeZone", zone, words))
+        elif not cron_schedule.is_time_zone(zone):
+            out.append(invalid("spec.timeZone", zone, f"unknown time zone {zone}"))
+    template = (spec.get("jobTemplate") or _NOTHING).get("spec") or _NOTHING
+    _spec_and_template(out, "spec.jobTemplate.spec", template)
+    if template.get("selector") is not None:
+        words = "`selector` will be auto-generated"
+        out.append(invalid("spec.jobTemplate.spec.selector", template["selector"], words))
+    if template.get("manualSelector"):
+        out.append(not_supported("spec.jobTemplate.spec.manualSelector", True, ["nil", "false"]))
+    for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        nonnegative(out, f"spec.{field}", spec.get(field))
+    return out
