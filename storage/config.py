@@ -15,6 +15,8 @@ class MemberConfig:
     name: str = "default"
     snapshot_count: int = 10_000
     """Entries applied between two snapshot markers: about as many are replayed after a crash at most."""
+    wal_segment_bytes: int = 64 * 1024 * 1024
+    """A log file is closed once it is this long (etcd's fixed size)."""
     quota_backend_bytes: int = 2 * 1024**3
     """Writes that add data are refused beyond it; 0 is no quota."""
     heartbeat_interval_ms: int = 30
@@ -30,6 +32,7 @@ class MemberConfig:
             raise ValueError("--name must not be empty")
         for flag, value, least in (
             ("--snapshot-count", self.snapshot_count, 1),
+            ("wal_segment_bytes", self.wal_segment_bytes, 4096),
             ("--quota-backend-bytes", self.quota_backend_bytes, 0),
             ("--heartbeat-interval", self.heartbeat_interval_ms, 1),
             ("--max-request-bytes", self.max_request_bytes, 1),

@@ -149,18 +149,22 @@ class Member:
 
     def _open_log(self) -> tuple[Wal, Replay]:
         directory = self.config.log_dir()
-        sync = not self.config.unsafe_no_fsync
+        sync, segment_bytes = not self.config.unsafe_no_fsync, self.config.wal_segment_bytes
         if Wal.exists(directory):
-            wal, replay = Wal.open(directory, sync=sync)
+            wal, replay = Wal.open(directory, segment_bytes=segment_bytes, sync=sync)
             if replay.repair is not None:
                 logger.log(logging.WARNING if replay.repair.torn else logging.INFO, "log repaired: %s", replay.repair)
-            self.member_id, self.cluster_id = _decode_metadata(replay.metadata)
+            try:
+                self.member_id, self.cluster_id = _decode_metadata(replay.metadata)
+            except errors.CorruptError:
+                wal.close()
+                raise
             return wal, replay
         self.member_id = self._rng.getrandbits(63) | 1
         self.cluster_id = self._rng.getrandbits(63) | 1
         metadata = _encode_metadata(self.member_id, self.cluster_id)
         snapshot = SnapshotMetadata(ConfState((self.member_id,)))
-        wal = Wal.create(directory, metadata=metadata, snapshot=snapshot, sync=sync)
+        wal = Wal.create(directory, metadata=metadata, snapshot=snapshot, segment_bytes=segment_bytes, sync=sync)
         logger.info("new member %016x in %s", self.member_id, self.config.data_dir)
         return wal, Replay(metadata=metadata, hard_state=HardState(), snapshot=snapshot, entries=[], repair=None)
 

@@ -1,0 +1,161 @@
+"""The small parts of a member, each alone."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from storage import api, errors
+from storage.config import MemberConfig
+from storage.member import consistent_index
+from storage.member.disk_worker import DiskWorker, MarkerJob, SaveJob
+from storage.member.metrics import Histogram
+from storage.member.quota import Quota
+from storage.member.request import CompactionRequest
+from storage.member.wait import RequestIds, Wait
+from storage.raft.messages import ConfState, Entry, HardState, SnapshotMetadata
+from storage.raft.rawnode import Ready
+from storage.wal.wal import Replay
+
+
+def test_wait_hands_each_waiter_out_once() -> None:
+    wait: Wait[str] = Wait()
+    wait.register(1, "a", 0.0)
+    wait.register(2, "b", 1.0)
+    wait.register(3, "c", 2.0)
+    assert wait.take(2) == "b"
+    assert wait.take(2) is None
+    assert list(wait.overdue(1.5)) == ["a"]
+    assert wait.take_all() == ["c"]
+    assert len(wait) == 0
+
+
+def test_request_ids_of_a_later_run_are_others() -> None:
+    first, second = RequestIds(0xABCD, 1000), RequestIds(0xABCD, 1001)
+    assert {first.next() for _ in range(200)}.isdisjoint({second.next() for _ in range(200)})
+    assert RequestIds(0xFFFF, (1 << 40) - 1).next() < 1 << 64
+
+
+def test_quota_lets_in_what_fits_and_what_frees() -> None:
+    quota = Quota(10_000)
+    quota.observe(9_000)
+    small = api.PutRequest(key=b"k", value=bytes(100))
+    assert quota.maybe_charge(small)
+    assert quota.maybe_charge(small)
+    assert not quota.maybe_charge(small), "three times 357 bytes do not fit into 1000"
+    assert quota.maybe_charge(api.DeleteRangeRequest(key=b"k"))
+    assert quota.maybe_charge(CompactionRequest(revision=1))
+    assert not quota.maybe_charge(api.TxnRequest(failure=(small,)))
+    quota.observe(5_000)
+    assert quota.maybe_charge(small)
+    assert Quota(0).maybe_charge(small)
+
+
+def test_histogram_counts_by_bound() -> None:
+    histogram = Histogram((0.1, 1.0))
+    for value in (0.05, 0.1, 0.5, 7.0):
+        histogram.observe(value)
+    assert histogram.cumulative() == [(0.1, 2), (1.0, 3), (float("inf"), 4)]
+    assert histogram.sum == pytest.approx(7.65)
+
+
+def test_bad_configurations_are_told(tmp_path: object) -> None:
+    from pathlib import Path
+
+    good = MemberConfig(data_dir=Path("d"))
+    good.validate()
+    with pytest.raises(ValueError, match="--election-timeout"):
+        MemberConfig(data_dir=Path("d"), heartbeat_interval_ms=100).validate()
+    with pytest.raises(ValueError, match="--snapshot-count"):
+        MemberConfig(data_dir=Path("d"), snapshot_count=0).validate()
+
+
+def test_a_backend_that_does_not_fit_its_log_is_refused() -> None:
+    snapshot = SnapshotMetadata(ConfState((1,)), 5, 1)
+    replay = Replay(metadata=b"", hard_state=HardState(1, 1, 5), snapshot=snapshot, entries=[Entry(1, 6)], repair=None)
+    for good in (5, 6):
+        consistent_index.check(good, replay, backend_file="db", log_dir="wal")
+    for bad in (4, 7):
+        with pytest.raises(errors.CorruptError, match=f"db .* entry {bad}"):
+            consistent_index.check(bad, replay, backend_file="db", log_dir="wal")
+
+
+class FakeLog:
+    """Remembers what it was told; ``gate`` holds the first save until the test opens it."""
+
+    def __init__(self) -> None:
+        self.saved: list[tuple[HardState | None, list[int]]] = []
+        self.other: list[str] = []
+        self.gate = threading.Event()
+        self.entered = threading.Event()
+        self.fail = False
+
+    def save(self, hard_state: HardState | None, entries: list[Entry]) -> None:
+        self.entered.set()
+        self.gate.wait(5)
+        if self.fail:
+            raise OSError(28, "No space left on device")
+        self.saved.append((hard_state, [entry.index for entry in entries]))
+
+    def save_snapshot(self, snapshot: SnapshotMetadata) -> None:
+        self.other.append(f"marker {snapshot.index}")
+
+    def release(self) -> int:
+        self.other.append("release")
+        return 0
+
+    def close(self) -> None:
+        self.other.append("close")
+
+    def abandon(self) -> None:
+        self.other.append("abandon")
+
+
+def ready(number: int, *indexes: int) -> Ready:
+    entries = [Entry(1, index) for index in indexes]
+    return Ready(
+        number=number, soft_state=None, hard_state=None, entries=entries, committed_entries=[], messages=[], messages_after_append=[],
+        must_sync=True,
+    )  # fmt: skip
+
+
+def worker(log: FakeLog) -> tuple[DiskWorker, list[list[int]], list[BaseException]]:
+    saved: list[list[int]] = []
+    failures: list[BaseException] = []
+    disk = DiskWorker(
+        log, on_saved=lambda readys, _: saved.append([one.number for one in readys]), on_failed=failures.append, name="test"
+    )
+    disk.start()
+    return disk, saved, failures
+
+
+def test_what_comes_while_a_sync_runs_shares_the_next() -> None:
+    log = FakeLog()
+    disk, saved, failures = worker(log)
+    disk.submit(SaveJob(ready(1, 1), None))
+    assert log.entered.wait(5)
+    disk.submit(SaveJob(ready(2, 2, 3), HardState(1, 1, 1)))
+    disk.submit(MarkerJob(SnapshotMetadata(ConfState((1,)), 1, 1)))
+    disk.submit(SaveJob(ready(3, 4), None))
+    log.gate.set()
+    disk.stop(HardState(1, 1, 4))
+    disk.join()
+    assert log.saved == [(None, [1]), (HardState(1, 1, 1), [2, 3, 4]), (HardState(1, 1, 4), [])]
+    assert saved == [[1], [2, 3]]
+    assert log.other == ["marker 1", "release", "close"]
+    assert failures == []
+
+
+def test_after_a_failure_nothing_is_written() -> None:
+    log = FakeLog()
+    log.fail = True
+    log.gate.set()
+    disk, saved, failures = worker(log)
+    disk.submit(SaveJob(ready(1, 1), None))
+    disk.submit(SaveJob(ready(2, 2), None))
+    disk.join()
+    assert log.saved == []
+    assert saved == []
+    assert log.other == ["abandon"]
+    assert isinstance(failures[0], OSError)
