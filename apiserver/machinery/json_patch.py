@@ -101,7 +101,7 @@ class _Patcher:
                 raise PatchError(f'doc is missing path: "{pointer}"')
             if to_change and id(found) not in self._own:
                 found = self._owned(found)
-                here[key if isinstance(here, dict) else _position(here, key)] = found
+                _put(here, key, found)
             here = found
         return here, _unescape(parts[-1])
 
@@ -133,7 +133,7 @@ class _Patcher:
 
     def replace(self, operation: dict[str, Any]) -> None:
         container, key = self._container(_pointer(operation, "path"), to_change=True)
-        container[key if isinstance(container, dict) else _position(container, key)] = operation.get("value")
+        _put(container, key, operation.get("value"))
 
     def move(self, operation: dict[str, Any]) -> None:
         source = _pointer(operation, "from")
@@ -186,6 +186,13 @@ def _unescape(part: str) -> str:
 
 def _get(container: Any, key: str) -> Any:
     return container.get(key) if isinstance(container, dict) else container[_position(container, key)]
+
+
+def _put(container: Any, key: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    else:
+        container[_position(container, key)] = value
 
 
 def _position(items: list[Any], key: str, *, room_for_one: bool = False) -> int:

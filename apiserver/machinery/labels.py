@@ -86,7 +86,7 @@ class Requirement:
         values = ",".join(sorted(self.values))
         if operator in _SET:
             return f"{self.key} {operator.value} ({values})"
-        return self.key + _SHOWN.get(operator, operator.value) + values
+        return f"{self.key}{_SHOWN.get(operator, operator.value)}{values}"
 
 
 class Selector:

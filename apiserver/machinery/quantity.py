@@ -182,8 +182,8 @@ def _keeps_text(whole: str, fraction: str, exponent: int, form: Format) -> bool:
     """Whether Kubernetes takes a text to be canonical at the first look, and so answers with just what was written. Its look is a
     quick one: ``1.500`` and ``+5`` pass."""
     if form is Format.BINARY_SI:
-        digits = 15 - len(whole) - exponent * 3 // 10 - 1
-        return not fraction and digits >= 0 and int(whole) & 7 != 0
+        spare = 15 - len(whole) - exponent * 3 // 10 - 1
+        return not fraction and spare >= 0 and int(whole) & 7 != 0
     scale = exponent - len(fraction)
     digits = whole + fraction
     return len(digits) <= 18 and scale >= -9 and scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
