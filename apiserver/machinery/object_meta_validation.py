@@ -108,13 +108,16 @@ def validate_annotations(annotations: Mapping[str, str] | None, path: str) -> li
     if not annotations:
         return []
     errors = []
-    size = 0
-    for key, value in annotations.items():
+    for key in annotations:
         errors += [field_errors.invalid(path, key, message) for message in names.qualified_name(key.lower())]
-        size += names.byte_length(key) + names.byte_length(value)
-    if size > ANNOTATIONS_SIZE_MAX:
+    if annotations_size(annotations) > ANNOTATIONS_SIZE_MAX:
         errors.append(field_errors.too_long(path, ANNOTATIONS_SIZE_MAX))
     return errors
+
+
+def annotations_size(annotations: Mapping[str, str]) -> int:
+    """What counts towards ``ANNOTATIONS_SIZE_MAX``."""
+    return sum(names.byte_length(key) + names.byte_length(value) for key, value in annotations.items())
 
 
 def validate_owner_references(references: Sequence[Object], path: str) -> list[FieldError]:

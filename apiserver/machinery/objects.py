@@ -31,7 +31,7 @@ def labels(obj: Object) -> dict[str, str]:
     return metadata(obj).get("labels") or {}
 
 
-def annotations(obj: Object) -> dict[str, str]:  # type: ignore[no-redef]  # the name is also that of the __future__ import
+def annotations(obj: Object) -> dict[str, str]:
     return metadata(obj).get("annotations") or {}
 
 

@@ -58,3 +58,5 @@ class Type:
     has_default: bool = False
     preserve_unknown: bool = False
     embedded_object: bool = False
+    #: what server-side apply made of this type (``machinery.apply_types``), on first use; not copied by ``dataclasses.replace``
+    apply_type: Any = field(init=False, default=None, repr=False)

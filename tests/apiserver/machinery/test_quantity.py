@@ -107,7 +107,8 @@ def test_the_canonical_text_parses_to_the_same_amount(nanos: int, form: Format) 
 def test_parsing_agrees_with_fractions(unscaled: int, places: int, suffix: str) -> None:
     digits = str(abs(unscaled)).rjust(places + 1, "0")
     text = ("-" if unscaled < 0 else "") + (digits[:-places] + "." + digits[-places:] if places else digits) + suffix
-    factor: dict[str, Fraction | int] = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "k": 1000, "M": 10**6, "G": 10**9}
+    factor: dict[str, Fraction | int] = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000)}
+    factor |= {"k": 1000, "M": 10**6, "G": 10**9}
     factor |= {"T": 10**12, "Ki": 1024, "Mi": 1024**2, "e3": 1000, "E-3": Fraction(1, 1000), "": 1}
     exact = Fraction(unscaled, 10**places) * factor[suffix] * 10**9
     rounded = -(-abs(exact).numerator // abs(exact).denominator) * (1 if exact >= 0 else -1)
