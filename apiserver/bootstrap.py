@@ -1,0 +1,139 @@
+"""What a cluster has from its first moment: system namespaces, RBAC's default objects, priority classes, the ``kubernetes`` service.
+
+Everything that is missing is written at once, straight to the store: these are the system's own objects, and no client waits longer than
+for one round of writes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from apiserver.authorization import bootstrap as rbac
+from apiserver.machinery import names
+from apiserver.machinery.objects import Object
+from apiserver.registry.environment import Environment
+from apiserver.registry.registry import CachedObjects, Registry
+
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+_RBAC_GROUP = "rbac.authorization.k8s.io"
+
+Prepared = tuple[str, str, dict[str, object]]
+
+
+async def create_system_objects(registry: Registry, service_cluster_ip_range: str, address: str, port: int) -> int:
+    """Create what is missing, and bring RBAC's objects up to date; how many objects were written."""
+    cached = CachedObjects(registry)
+    wanted: list[tuple[str, str, Object]] = [("", "namespaces", _namespace(name)) for name in SYSTEM_NAMESPACES]
+    wanted += [("scheduling.k8s.io", "priorityclasses", obj) for obj in _priority_classes()]
+    network = ipaddress.ip_network(service_cluster_ip_range)
+    wanted.append(("", "services", _kubernetes_service(str(network[1]), port)))
+    wanted.append(("", "endpoints", _kubernetes_endpoints(address, port)))
+    wanted.append(("discovery.k8s.io", "endpointslices", _kubernetes_endpoint_slice(address, port)))
+    changed = 0
+    for step in rbac.plan_reconciliation(rbac.load_policy(), lambda r, ns, name: cached.get(_RBAC_GROUP, r, ns, name)):
+        if step.operation is rbac.Operation.CREATE:
+            wanted.append((_RBAC_GROUP, step.resource, step.object))
+        else:
+            changed += await _replace(registry, step)
+    prepared = [_prepared(registry, group, resource, obj) for group, resource, obj in wanted]
+    return changed + await registry.objects.create_missing(prepared)
+
+
+async def _replace(registry: Registry, step: rbac.Step) -> int:
+    """An administrator's change keeps what it added; what upstream's policy has more is added."""
+    store = registry.stored(_RBAC_GROUP, step.resource)
+    path = store.path(step.namespace, step.name)
+    current = await store.storage.get(path)
+    if current is None:
+        return 0
+    if step.operation is rbac.Operation.RECREATE:
+        await store.storage.delete(path, current.revision)
+        return await registry.objects.create_missing([_prepared(registry, _RBAC_GROUP, step.resource, step.object)])
+    return int(await store.storage.update(path, step.object, current.revision) is not None)
+
+
+def _prepared(registry: Registry, group: str, resource: str, obj: Object) -> Prepared:
+    """An object with what the registry would have given it."""
+    store = registry.stored(group, resource)
+    env: Environment = registry.env
+    store.strategy.default(obj)
+    metadata: dict[str, Any] = {**obj["metadata"], "uid": names.new_uid(env.random), "creationTimestamp": env.clock.text()}
+    if store.strategy.has_generation:
+        metadata["generation"] = 1
+    if store.info.kind == "Namespace":
+        metadata["labels"] = {"kubernetes.io/metadata.name": metadata["name"], **(metadata.get("labels") or {})}
+    path = store.path(metadata.get("namespace", ""), metadata["name"])
+    return store.storage.cache.prefix, path, {**obj, "metadata": metadata}
+
+
+def _object(api_version: str, kind: str, name: str, namespace: str = "", **more: Any) -> Object:
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **more}
+
+
+def _namespace(name: str) -> Object:
+    return _object("v1", "Namespace", name, spec={"finalizers": ["kubernetes"]}, status={"phase": "Active"})
+
+
+def _priority_classes() -> list[Object]:
+    def made(name: str, value: int, description: str) -> Object:
+        return _object(
+            "scheduling.k8s.io/v1",
+            "PriorityClass",
+            name,
+            value=value,
+            description=description,
+            preemptionPolicy="PreemptLowerPriority",
+        )
+
+    return [
+        made("system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node."),
+        made(
+            "system-cluster-critical",
+            2000000000,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        ),
+    ]
+
+
+_LABELS = {"component": "apiserver", "provider": "kubernetes"}
+
+
+def _kubernetes_service(cluster_ip: str, port: int) -> Object:
+    obj = _object("v1", "Service", "kubernetes", "default")
+    obj["metadata"]["labels"] = dict(_LABELS)
+    obj["spec"] = {
+        "type": "ClusterIP",
+        "clusterIP": cluster_ip,
+        "clusterIPs": [cluster_ip],
+        "ipFamilies": ["IPv6" if ":" in cluster_ip else "IPv4"],
+        "ipFamilyPolicy": "SingleStack",
+        "internalTrafficPolicy": "Cluster",
+        "sessionAffinity": "None",
+        "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
+    }
+    obj["status"] = {"loadBalancer": {}}
+    return obj
+
+
+def _kubernetes_endpoints(address: str, port: int) -> Object:
+    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+    obj = _object("v1", "Endpoints", "kubernetes", "default", subsets=[{"addresses": [{"ip": address}], "ports": ports}])
+    obj["metadata"]["labels"] = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    return obj
+
+
+def _kubernetes_endpoint_slice(address: str, port: int) -> Object:
+    obj = _object(
+        "discovery.k8s.io/v1",
+        "EndpointSlice",
+        "kubernetes",
+        "default",
+        addressType="IPv6" if ":" in address else "IPv4",
+        endpoints=[{"addresses": [address], "conditions": {"ready": True}}],
+        ports=[{"name": "https", "port": port, "protocol": "TCP"}],
+    )
+    obj["metadata"]["labels"] = {"kubernetes.io/service-name": "kubernetes"}
+    return obj

@@ -1,0 +1,148 @@
+"""DELETE of one object and of a collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from apiserver.handlers import response
+from apiserver.handlers.create import body_timeout
+from apiserver.handlers.reading import send_list, send_stored
+from apiserver.handlers.response import Send
+from apiserver.handlers.scope import ResourceScope, cannot_be_handled, unrecognized
+from apiserver.handlers.selection import selection_of
+from apiserver.machinery import status
+from apiserver.machinery.status import StatusError
+from apiserver.objectstore.interface import ListResult
+from apiserver.objectstore.statuses import as_statuses
+from apiserver.registry import deletion
+from apiserver.registry.deletion import DeleteOptions
+from apiserver.registry.environment import Write
+from apiserver.request import body as request_body
+from apiserver.request import options as request_options
+from apiserver.request.body import Receive
+from apiserver.request.negotiation import YAML, body_type, negotiate
+from apiserver.request.options import META_GROUP, list_options
+from apiserver.request.request_context import RequestContext
+
+#: Kinds that answer a delete with the object rather than a Status (upstream's ReturnDeletedObject).
+_RETURN_OBJECT = frozenset(
+    (
+        ("", "namespaces"),
+        ("", "persistentvolumeclaims"),
+        ("", "persistentvolumes"),
+        ("", "pods"),
+        ("", "podtemplates"),
+        ("", "resourcequotas"),
+        ("", "serviceaccounts"),
+        ("", "services"),
+        ("storage.k8s.io", "csidrivers"),
+        ("storage.k8s.io", "csinodes"),
+        ("storage.k8s.io", "storageclasses"),
+        ("storage.k8s.io", "volumeattachments"),
+    )
+)
+
+
+async def delete(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
+    negotiated = negotiate(context.headers, context.query, list_of_objects=False)
+    info = context.info
+    options = await read_options(context, receive, limit_bytes)
+    namespace = info.namespace if scope.info.namespaced else ""
+    done = await scope.store.delete(write_of(context, options), namespace, info.name, options)
+    returns_object = (scope.info.group, scope.info.resource) in _RETURN_OBJECT
+    if returns_object or not done.gone:
+        await send_stored(scope, context, send, 200, negotiated, done.object)
+        return
+    await response.send_object(send, context, 200, negotiated, deleted_status(scope, info.name, done.object.decode()["metadata"]))
+
+
+def deleted_status(scope: ResourceScope, name: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    details = {"name": name, "group": scope.info.group, "kind": scope.info.resource, "uid": metadata.get("uid", "")}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+    }
+
+
+async def delete_collection(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
+    """Objects are deleted one after the other; those that vanish meanwhile are passed over (upstream, DeleteCollection)."""
+    negotiated = negotiate(context.headers, context.query, list_of_objects=True)
+    selecting = list_options({k: v for k, v in context.query.items() if k not in ("resourceVersion", "resourceVersionMatch", "watch")})
+    namespace = context.info.namespace if scope.info.namespaced else ""
+    selection = selection_of(scope.store, namespace, "", selecting.label_selector, selecting.field_selector)
+    options = await read_options(context, receive, limit_bytes)
+    write = write_of(context, options)
+    with as_statuses(scope.info, ""):
+        found = await scope.store.list_objects(selection, limit=selecting.limit)
+    for obj in found.objects:
+        try:
+            await scope.store.delete(write, obj.namespace, obj.name, options)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+    revision = scope.store.storage.current_revision()
+    await send_list(scope, context, send, negotiated, ListResult(objects=found.objects, revision=revision))
+
+
+def write_of(context: RequestContext, options: DeleteOptions) -> Write:
+    assert context.user is not None, "the chain authenticates"
+    return Write(user=context.user, dry_run=bool(options.dry_run), options=options.as_object(), warn=context.warn)
+
+
+async def read_options(context: RequestContext, receive: Receive, limit_bytes: int) -> DeleteOptions:
+    """DeleteOptions from the body, or from the query where there is no body. Raises 400 and 422."""
+    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes, timeout_seconds=body_timeout(context))
+    options = _from_body(body, context) if body else _from_query(context)
+    errors = deletion.validate_options(options)
+    if errors:
+        raise status.invalid(META_GROUP, "DeleteOptions", "", errors)
+    return options
+
+
+def _from_query(context: RequestContext) -> DeleteOptions:
+    query = context.query
+    return DeleteOptions(
+        grace_period_seconds=request_options.integer(query, "gracePeriodSeconds"),
+        orphan_dependents=request_options.boolean(query, "orphanDependents"),
+        propagation_policy=request_options.text(query, "propagationPolicy") or None,
+        dry_run=list(query.get("dryRun", ())),
+    )
+
+
+def _from_body(body: bytes, context: RequestContext) -> DeleteOptions:
+    original = body
+    try:
+        if body_type(context.headers) == YAML:
+            body = request_body.yaml_to_json(body)
+        value = orjson.loads(body)
+    except ValueError as error:
+        raise unrecognized("DeleteOptions", f"couldn't get version/kind; json parse error: {error}", original) from error
+    if not isinstance(value, dict) or value.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise unrecognized("DeleteOptions", "the body is no DeleteOptions", original)
+    preconditions = _typed(value, "preconditions", dict) or {}
+    grace = _typed(value, "gracePeriodSeconds", int)
+    return DeleteOptions(
+        grace_period_seconds=grace,
+        orphan_dependents=_typed(value, "orphanDependents", bool),
+        propagation_policy=_typed(value, "propagationPolicy", str),
+        uid=_typed(preconditions, "uid", str),
+        resource_version=_typed(preconditions, "resourceVersion", str),
+        dry_run=list(_typed(value, "dryRun", list) or ()) or list(context.query.get("dryRun", ())),
+    )
+
+
+_GO_TYPES = {int: "int64", bool: "bool", str: "string", list: "[]string", dict: "v1.Preconditions"}
+
+
+def _typed(value: dict[str, Any], field: str, kind: type) -> Any:
+    found = value.get(field)
+    if found is None or (isinstance(found, kind) and not (kind is int and isinstance(found, bool))):
+        return found
+    word = {list: "array", dict: "object", str: "string", bool: "bool"}.get(type(found), "number")
+    why = f"json: cannot unmarshal {word} into Go struct field DeleteOptions.{field} of type {_GO_TYPES[kind]}"
+    raise cannot_be_handled("DeleteOptions", "v1", "DeleteOptions", why)

@@ -1,0 +1,139 @@
+"""The ASGI endpoint of all resources: finds the resource of a request and calls the handler of its verb."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from apiserver.handlers import response
+from apiserver.handlers.create import create
+from apiserver.handlers.delete import delete, delete_collection
+from apiserver.handlers.patch import patch
+from apiserver.handlers.reading import get, list_
+from apiserver.handlers.response import Send
+from apiserver.handlers.scope import ResourceScope
+from apiserver.handlers.subresources import Subresources
+from apiserver.handlers.update import update
+from apiserver.handlers.watch import watch
+from apiserver.machinery import status
+from apiserver.registry.registry import VIRTUAL, Registry
+from apiserver.request.body import ClientGoneError, Receive
+from apiserver.request.request_context import SCOPE_KEY, RequestContext, RequestInfo
+from apiserver.resources.resource_info import ResourceInfo
+from apiserver.schemas.schema_set import SchemaSet
+
+Scope = MutableMapping[str, Any]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+Virtual = Callable[[ResourceInfo, RequestContext, Receive, Send], Awaitable[None]]
+
+_READS = frozenset(("get", "list", "watch"))
+
+
+class ResourceEndpoint:
+    """``fallback`` serves everything that is no resource request; ``virtual`` the kinds that are not stored."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        schemas: SchemaSet,
+        subresources: Subresources,
+        virtual: Virtual,
+        fallback: ASGIApp,
+        *,
+        max_body_bytes: int,
+        min_request_timeout_seconds: int,
+    ) -> None:
+        self._registry = registry
+        self._schemas = schemas
+        self._subresources = subresources
+        self._virtual = virtual
+        self._fallback = fallback
+        self._max_body_bytes = max_body_bytes
+        self._min_request_timeout_seconds = min_request_timeout_seconds
+        self._scopes: dict[tuple[str, str, str], ResourceScope] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        context: RequestContext = scope[SCOPE_KEY]
+        info = context.info
+        if not info.is_resource_request:
+            await self._fallback(scope, receive, send)
+            return
+        try:
+            await self._serve(info, context, receive, send)
+        except ClientGoneError:
+            return
+
+    def scope(self, group: str, version: str, resource: str) -> ResourceScope | None:
+        key = (group, version, resource)
+        found = self._scopes.get(key)
+        if found is not None and self._registry.table.lookup(*key) is found.info:
+            return found
+        self._scopes.pop(key, None)
+        store = self._registry.store(group, version, resource)
+        if store is None:
+            return None
+        found = self._scopes[key] = ResourceScope(store, self._schemas)
+        return found
+
+    async def _serve(self, info: RequestInfo, context: RequestContext, receive: Receive, send: Send) -> None:
+        scope = self.scope(info.group, info.version, info.resource)
+        if scope is None:
+            found = self._registry.table.lookup(info.group, info.version, info.resource)
+            if found is None or (info.group, info.resource) not in VIRTUAL:
+                await self._unknown(info, context, send)
+                return
+            check_place(found, info)
+            check_verb(found.verbs, info.verb)
+            await self._virtual(found, context, receive, send)
+            return
+        resource = scope.info
+        check_place(resource, info)
+        if info.subresource:
+            await self._subresources.serve(scope, context, receive, send)
+            return
+        verb = info.verb
+        check_verb(resource.verbs, verb)
+        if verb == "get":
+            await get(scope, context, send)
+        elif verb == "list":
+            await list_(scope, context, send)
+        elif verb == "watch":
+            await watch(scope, context, receive, send, self._min_request_timeout_seconds)
+        elif verb == "create":
+            if len(info.parts) > 1:
+                raise status.generic_method_not_allowed()
+            await create(scope, context, receive, send, self._max_body_bytes)
+        elif not info.name and verb != "deletecollection":
+            raise status.generic_method_not_allowed()
+        elif verb == "update":
+            await update(scope, context, receive, send, self._max_body_bytes)
+        elif verb == "patch":
+            await patch(scope, context, receive, send, self._max_body_bytes)
+        elif verb == "delete":
+            await delete(scope, context, receive, send, self._max_body_bytes)
+        else:
+            await delete_collection(scope, context, receive, send, self._max_body_bytes)
+
+    async def _unknown(self, info: RequestInfo, context: RequestContext, send: Send) -> None:
+        """A group that is not served has no handler at all; within one that is, the resource is missing."""
+        if self._registry.table.versions(info.group):
+            raise status.generic_not_found()
+        await response.send_text(send, context, 404, response.NOT_FOUND_TEXT)
+
+
+def check_place(resource: ResourceInfo, info: RequestInfo) -> None:
+    """Namespaced resources live in a namespace, others in none; only whole collections are seen across namespaces."""
+    if resource.namespaced:
+        if not info.namespace and len(info.parts) > 1:
+            raise status.generic_not_found()
+        if not info.namespace and info.verb not in _READS and info.verb != "":
+            raise status.generic_method_not_allowed()
+    elif info.namespace and resource.resource != "namespaces":
+        raise status.generic_not_found()
+    if len(info.parts) > 3 and info.subresource != "proxy":
+        raise status.generic_not_found()
+
+
+def check_verb(verbs: tuple[str, ...], verb: str) -> None:
+    if verb not in verbs:
+        raise status.generic_method_not_allowed()

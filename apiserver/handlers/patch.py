@@ -1,0 +1,144 @@
+"""PATCH: JSON patch, merge patch, strategic merge patch and server-side apply, each a function old → new for ``Store.update``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from apiserver.handlers import scope as scopes
+from apiserver.handlers.create import body_timeout, check_namespace
+from apiserver.handlers.reading import send_stored
+from apiserver.handlers.response import Send
+from apiserver.handlers.scope import ResourceScope
+from apiserver.handlers.update import check_name
+from apiserver.machinery import field_errors, json_patch, merge_patch, objects, status
+from apiserver.machinery.objects import Object
+from apiserver.registry.store import Build
+from apiserver.request import body as request_body
+from apiserver.request import negotiation
+from apiserver.request.body import Receive
+from apiserver.request.options import META_GROUP, WriteOptions, write_options
+from apiserver.request.request_context import RequestContext
+
+
+async def patch(
+    scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int, subresource: str = ""
+) -> None:
+    """``subresource`` is "", "status" or another whose body is the whole object."""
+    negotiated = negotiation.negotiate(context.headers, context.query, list_of_objects=False)
+    info, store = context.info, scope.store
+    namespace = info.namespace if scope.info.namespaced else ""
+    patch_type = negotiation.patch_type(context.headers, strategic=scope.info.builtin)
+    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes, timeout_seconds=body_timeout(context))
+    options = write_options(context.query, "PatchOptions")
+    check_options(options, patch_type)
+    write = scope.write_of(context, options, "PatchOptions")
+    if patch_type == negotiation.APPLY_YAML:
+        build = _apply(scope, context, body, options, subresource)
+        written, created = await store.update(
+            write,
+            namespace,
+            info.name,
+            build,
+            subresource=subresource,
+            force_allow_create=None if subresource else build,
+            manages_fields=False,
+        )
+    else:
+        build = _patching(scope, context, body, patch_type, options)
+        written, created = await store.update(write, namespace, info.name, build, subresource=subresource)
+    await send_stored(scope, context, send, 201 if created else 200, negotiated, written)
+
+
+def check_options(options: WriteOptions, patch_type: str) -> None:
+    errors = []
+    if patch_type == negotiation.APPLY_YAML:
+        if not options.field_manager:
+            errors.append(field_errors.required("fieldManager", "is required for apply patch"))
+    elif options.force is not None:
+        errors.append(field_errors.forbidden("force", "may not be specified for non-apply patch"))
+    if errors:
+        raise status.invalid(META_GROUP, "PatchOptions", "", errors)
+
+
+def parse_patch(body: bytes, wanted: type, go_type: str) -> Any:
+    """The JSON of a patch; raises 400."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise status.bad_request(f"error decoding patch: {scopes._go_words(body, error)}") from error
+    if not isinstance(value, wanted):
+        word = {list: "array", dict: "object", str: "string", bool: "bool", type(None): "null"}.get(type(value), "number")
+        raise status.bad_request(f"json: cannot unmarshal {word} into Go value of type {go_type}")
+    return value
+
+
+def apply_patch(scope: ResourceScope, patch_type: str, body: bytes, old: Object) -> Object:
+    """``old``, which is given away, after the patch in ``body``."""
+    if patch_type == negotiation.JSON_PATCH:
+        patched = json_patch.apply(old, parse_patch(body, list, "jsonpatch.Patch"))
+        if not isinstance(patched, dict):
+            raise scopes.patch_error("json: cannot unmarshal into an object")
+        return patched
+    value = parse_patch(body, dict, "map[string]interface {}")
+    if patch_type == negotiation.MERGE_PATCH:
+        return merge_patch.apply(old, value)
+    from apiserver.machinery import strategic_merge_patch
+
+    return strategic_merge_patch.apply(scope.type, old, value)
+
+
+def _patching(scope: ResourceScope, context: RequestContext, body: bytes, patch_type: str, options: WriteOptions) -> Build:
+    store, info = scope.store, scope.info
+    namespace = context.info.namespace if info.namespaced else ""
+
+    async def build(old: Object) -> Object:
+        # parsed at each attempt: what a patch holds becomes part of the object, which the attempt goes on to change
+        patched = apply_patch(scope, patch_type, body, old)
+        if patched.get("kind") != info.kind or patched.get("apiVersion") != info.api_version:
+            raise scopes.patch_error(f"the patch changes the object to {patched.get('apiVersion')}, Kind={patched.get('kind')}")
+        new = own_metadata(scope.redecode(patched, options, context))
+        check_name(new, context.info.name)
+        check_namespace(new, namespace)
+        store.strategy.default(new)
+        return new
+
+    return build
+
+
+def own_metadata(obj: Object) -> Object:
+    obj["metadata"] = dict(obj.get("metadata") or {})
+    return obj
+
+
+def _apply(scope: ResourceScope, context: RequestContext, body: bytes, options: WriteOptions, subresource: str) -> Build:
+    store, info = scope.store, scope.info
+    namespace = context.info.namespace if info.namespaced else ""
+    applied_once = scopes.decode_as(scope.schemas, info, info.kind, body, negotiation.YAML, options, context)
+    if objects.metadata(applied_once).get("managedFields"):
+        raise status.bad_request("metadata.managedFields must be nil")
+    check_applied(applied_once, context.info.name)
+    check_namespace(applied_once, namespace)
+    source = orjson.dumps(applied_once)
+
+    async def build(old: Object) -> Object:
+        managers = store.env.managers
+        assert managers is not None, "server-side apply needs field managers"
+        now = store.env.clock.text()
+        applied = orjson.loads(source)
+        new = managers.apply(info, subresource, old, applied, options.field_manager, bool(options.force), now)
+        new = own_metadata(new)
+        store.strategy.default(new)
+        return new
+
+    return build
+
+
+def check_applied(obj: Object, name: str) -> None:
+    """An apply body may leave its name out."""
+    metadata = obj["metadata"]
+    said = metadata.get("name") or ""
+    if said and said != name:
+        raise status.bad_request(f"the name of the object ({said}) does not match the name on the URL ({name})")
+    metadata["name"] = name

@@ -1,0 +1,212 @@
+"""What is particular to pods: binding, eviction, and the streams that only a real kubelet has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.handlers import response
+from apiserver.handlers import scope as scopes
+from apiserver.handlers.create import body_timeout, check_namespace
+from apiserver.handlers.response import Send
+from apiserver.handlers.scope import ResourceScope
+from apiserver.machinery import field_errors, labels, objects, status
+from apiserver.machinery.objects import Object
+from apiserver.machinery.status import StatusError
+from apiserver.objectstore.interface import Selection
+from apiserver.registry.deletion import DeleteOptions, validate_options
+from apiserver.registry.environment import Write
+from apiserver.registry.registry import Registry
+from apiserver.registry.store import Store
+from apiserver.request import body as request_body
+from apiserver.request.body import Receive
+from apiserver.request.negotiation import body_type, negotiate
+from apiserver.request.options import META_GROUP, write_options
+from apiserver.request.request_context import RequestContext
+
+STREAMS = frozenset(("log", "exec", "attach", "portforward", "proxy"))
+
+#: Pods that a disruption budget remembers as being evicted (upstream's MaxDisruptedPodSize).
+DISRUPTED_PODS_MAX = 2_000
+
+_WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+async def stream(scope: ResourceScope, context: RequestContext) -> None:
+    """logs, exec, attach, port-forward: nodes here are hollow and run no containers, which is all that can be said."""
+    info = context.info
+    store = scope.store
+    found = store.decode(await store.get(info.namespace if scope.info.namespaced else "", info.name))
+    if scope.info.resource != "pods":
+        raise status.service_unavailable(f"{scope.info.resource} {info.name!r} cannot be proxied to: nothing listens behind it")
+    if info.subresource == "log" and not objects.get(found, "spec", "nodeName"):
+        raise status.bad_request(f"pod {info.name} does not have a host assigned")
+    what = {"log": "has no logs", "exec": "cannot run a command", "attach": "cannot be attached to"}
+    why = what.get(info.subresource, "cannot be connected to")
+    raise StatusError(
+        status.failure(
+            501,
+            "NotImplemented",
+            f'pod "{info.name}" {why}: the nodes of this cluster are hollow, they run no containers',
+            {"name": info.name, "kind": "pods"},
+        )
+    )
+
+
+async def bind(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
+    """The scheduler's decision: sets spec.nodeName once, and the PodScheduled condition."""
+    negotiated = negotiate(context.headers, context.query, list_of_objects=False)
+    info = context.info
+    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes, timeout_seconds=body_timeout(context))
+    options = write_options(context.query, "CreateOptions")
+    binding = scopes.decode_as(
+        scope.schemas, scopes.kind_info("", "v1", "Binding"), "Binding", body, body_type(context.headers), options, context
+    )
+    said = binding["metadata"].get("name") or info.name
+    if info.name and said != info.name:
+        raise status.bad_request(f"the name in the URL ({info.name}) does not match the name of the Binding ({said})")
+    await assign(scope, scope.write_of(context, options, "CreateOptions"), info.namespace, said, binding)
+    answer = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    await response.send_object(send, context, 201, negotiated, answer)
+
+
+async def assign(scope: ResourceScope, write: Write, namespace: str, name: str, binding: Object) -> None:
+    """Put a pod on the node that ``binding`` names. Raises 400, 404, 409, 422."""
+    store = scope.store
+    check_namespace(binding, namespace)
+    target = binding.get("target") or {}
+    errors = []
+    if not name:
+        errors.append(field_errors.required("metadata.name", "name is required"))
+    if target.get("kind", "Node") not in ("", "Node"):
+        errors.append(field_errors.not_supported("target.kind", target.get("kind"), ["Node", "<empty>"]))
+    if not target.get("name"):
+        errors.append(field_errors.required("target.name", ""))
+    if errors:
+        raise status.invalid("", "Binding", name, errors)
+
+    async def build(pod: Object) -> Object:
+        metadata, spec = pod["metadata"], pod["spec"]
+        sent = binding["metadata"]
+        for field in ("uid", "resourceVersion"):
+            if sent.get(field):
+                metadata[field] = sent[field]
+        if metadata.get("deletionTimestamp"):
+            raise status.conflict("", "pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
+        if spec.get("nodeName"):
+            raise status.conflict("", "pods/binding", name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+        if spec.get("schedulingGates"):
+            raise status.conflict("", "pods/binding", name, f"pod {name} has non-empty .spec.schedulingGates")
+        spec["nodeName"] = target["name"]
+        for field in ("annotations", "labels"):
+            if sent.get(field):
+                metadata[field] = {**(metadata.get(field) or {}), **sent[field]}
+        pod["status"] = with_condition(pod.get("status") or {}, "PodScheduled", "True", store.env.clock.text())
+        return pod
+
+    await store.update(write, namespace, name, build, subresource="binding")
+
+
+def with_condition(pod_status: Object, type_: str, value: str, now: str) -> Object:
+    """A status in which one condition has ``value``; its time moves only when the value does."""
+    found: dict[str, Any] = {"type": type_, "status": value, "lastProbeTime": None, "lastTransitionTime": now}
+    conditions = []
+    for condition in pod_status.get("conditions") or []:
+        if condition.get("type") != type_:
+            conditions.append(condition)
+        elif condition.get("status") == value:
+            found["lastTransitionTime"] = condition.get("lastTransitionTime", now)
+    return {**pod_status, "conditions": [*conditions, found]}
+
+
+async def evict(
+    scope: ResourceScope, registry: Registry, context: RequestContext, receive: Receive, send: Send, limit_bytes: int
+) -> None:
+    """A delete that asks the pod's disruption budget first."""
+    negotiated = negotiate(context.headers, context.query, list_of_objects=False)
+    info, store = context.info, scope.store
+    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes, timeout_seconds=body_timeout(context))
+    options = write_options(context.query, "CreateOptions")
+    eviction = scopes.decode_as(
+        scope.schemas, scopes.kind_info("policy", "v1", "Eviction"), "Eviction", body, body_type(context.headers), options, context
+    )
+    said = eviction["metadata"].get("name") or info.name
+    if said != info.name:
+        raise status.bad_request("name in URL does not match name in Eviction object")
+    deleting = _delete_options(eviction.get("deleteOptions") or {}, options.dry_run)
+    if errors := validate_options(deleting):
+        raise status.invalid(META_GROUP, "DeleteOptions", "", errors)
+    assert context.user is not None, "the chain authenticates"
+    write = Write(user=context.user, dry_run=bool(deleting.dry_run), options=deleting.as_object(), warn=context.warn)
+    pod = store.decode(await store.get(info.namespace, info.name))
+    if not _needs_no_budget(pod):
+        await _spend_budget(registry, write, info.namespace, pod, store.env.clock.text())
+    await store.delete(write, info.namespace, info.name, deleting)
+    answer = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    await response.send_object(send, context, 201, negotiated, answer)
+
+
+def _delete_options(said: Object, dry_run: bool) -> DeleteOptions:
+    preconditions = said.get("preconditions") or {}
+    return DeleteOptions(
+        grace_period_seconds=said.get("gracePeriodSeconds"),
+        orphan_dependents=said.get("orphanDependents"),
+        propagation_policy=said.get("propagationPolicy"),
+        uid=preconditions.get("uid"),
+        resource_version=preconditions.get("resourceVersion"),
+        dry_run=list(said.get("dryRun") or (["All"] if dry_run else [])),
+    )
+
+
+def _needs_no_budget(pod: Object) -> bool:
+    """Evicting what does not run, or is on its way out, disrupts nothing."""
+    return objects.get(pod, "status", "phase") in ("Succeeded", "Failed", "Pending") or objects.is_being_deleted(pod)
+
+
+async def _spend_budget(registry: Registry, write: Write, namespace: str, pod: Object, now: str) -> None:
+    budgets: Store = registry.stored("policy", "poddisruptionbudgets")
+    found = await budgets.list_objects(Selection(namespace=namespace))
+    matching = []
+    for stored in found.objects:
+        budget = budgets.decode(stored)
+        if labels.from_label_selector(objects.get(budget, "spec", "selector")).matches(objects.labels(pod)):
+            matching.append(budget)
+    if not matching:
+        return
+    if len(matching) > 1:
+        raise status.internal_error("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
+    budget = matching[0]
+    name, pod_name = budget["metadata"]["name"], pod["metadata"]["name"]
+    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in objects.get(pod, "status", "conditions", default=[]))
+    if not ready and _tolerates_unready(budget):
+        return
+
+    async def spend(current: Object) -> Object:
+        found_status = current.get("status") or {}
+        if found_status.get("observedGeneration", 0) < current["metadata"].get("generation", 0):
+            raise _too_many(name, f"The disruption budget {name} is still being processed by the server.")
+        allowed = found_status.get("disruptionsAllowed", 0)
+        disrupted = found_status.get("disruptedPods") or {}
+        if allowed <= 0:
+            healthy, desired = found_status.get("currentHealthy", 0), found_status.get("desiredHealthy", 0)
+            raise _too_many(name, f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
+        if len(disrupted) > DISRUPTED_PODS_MAX:
+            raise _too_many(name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
+        current["status"] = {**found_status, "disruptionsAllowed": allowed - 1, "disruptedPods": {**disrupted, pod_name: now}}
+        return current
+
+    await budgets.update(write, namespace, name, spend, subresource="status")
+
+
+def _tolerates_unready(budget: Object) -> bool:
+    """An unready pod may go when the budget says so, or when enough others are healthy."""
+    if objects.get(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    found = budget.get("status") or {}
+    return bool(found.get("desiredHealthy", 0) > 0 and found.get("currentHealthy", 0) >= found.get("desiredHealthy", 0))
+
+
+def _too_many(budget: str, why: str) -> StatusError:
+    error = status.too_many_requests(_WOULD_VIOLATE, 0)
+    error.status["details"] = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
+    error.headers.pop("Retry-After", None)
+    return error

@@ -1,0 +1,162 @@
+"""GET of one object and LIST."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from apiserver.handlers import forms, response
+from apiserver.handlers.response import Send
+from apiserver.handlers.scope import ResourceScope
+from apiserver.handlers.selection import selection_of
+from apiserver.machinery import continue_token, resource_version, status
+from apiserver.machinery import table as tables
+from apiserver.objectstore.interface import ExpiredError, ListResult, RevisionMatch, StoredObject
+from apiserver.objectstore.statuses import as_statuses
+from apiserver.request.negotiation import JSON, PLAIN, Form, Negotiated, negotiate
+from apiserver.request.options import ListOptions, list_options, text
+from apiserver.request.request_context import RequestContext
+
+_CONTINUE_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
+    "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with "
+    "the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
+)
+
+
+async def get(scope: ResourceScope, context: RequestContext, send: Send) -> None:
+    negotiated = negotiate(context.headers, context.query, list_of_objects=False)
+    store, info = scope.store, context.info
+    min_revision = -1
+    if context.query and (asked := text(context.query, "resourceVersion")):
+        try:
+            min_revision = resource_version.parse(asked)
+        except resource_version.ResourceVersionError as error:
+            raise status.bad_request(f"invalid resource version: {error}") from error
+    found = await store.get(info.namespace, info.name, min_revision)
+    await send_stored(scope, context, send, 200, negotiated, found)
+
+
+async def send_stored(
+    scope: ResourceScope, context: RequestContext, send: Send, code: int, negotiated: Negotiated, found: StoredObject
+) -> None:
+    """A stored object in the negotiated form; the usual case sends the stored bytes."""
+    if negotiated is PLAIN or negotiated.is_plain:
+        await response.send_bytes(send, context, code, scope.store.served(found))
+        return
+    obj = forms.transform(scope, negotiated, context, scope.store.decode(found))
+    await response.send_object(send, context, code, negotiated, obj)
+
+
+async def list_(scope: ResourceScope, context: RequestContext, send: Send) -> None:
+    negotiated = negotiate(context.headers, context.query, list_of_objects=True)
+    store, info = scope.store, context.info
+    options = list_options(context.query)
+    namespace = info.namespace if store.info.namespaced else ""
+    selection = selection_of(store, namespace, "", options.label_selector, options.field_selector)
+    after, after_revision = _continued(scope, options)
+    with as_statuses(store.info, ""):
+        try:
+            result = await store.list_objects(
+                selection,
+                revision=-1 if options.resource_version is None else options.resource_version,
+                match=RevisionMatch(options.resource_version_match),
+                limit=options.limit,
+                after=after,
+                after_revision=after_revision,
+            )
+        except ExpiredError as error:
+            if not after:
+                raise
+            raise _continue_expired(scope, after) from error
+    await send_list(scope, context, send, negotiated, result)
+
+
+def _prefix(scope: ResourceScope) -> str:
+    return f"/{scope.store.storage.cache.prefix}/"
+
+
+def _continued(scope: ResourceScope, options: ListOptions) -> tuple[str, int]:
+    """The path to go on after and the revision of the first page."""
+    if not options.continue_token:
+        return "", 0
+    try:
+        token = continue_token.decode(options.continue_token, _prefix(scope))
+    except continue_token.ContinueTokenError as error:
+        raise status.bad_request(str(error)) from error
+    path = token.start_key.removeprefix(_prefix(scope))
+    if path.endswith("\0"):
+        path = path[:-1]
+    return path, token.revision
+
+
+def _continue_expired(scope: ResourceScope, after: str) -> status.StatusError:
+    """410 with a token that goes on without consistency."""
+    error = status.gone(_CONTINUE_EXPIRED)
+    token = continue_token.encode(f"{_prefix(scope)}{after}\0", _prefix(scope), continue_token.ANY_REVISION)
+    error.status["metadata"] = {"continue": token}
+    return error
+
+
+def list_metadata(scope: ResourceScope, result: ListResult) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"resourceVersion": str(result.revision)}
+    if result.next_path:
+        metadata["continue"] = continue_token.encode(f"{_prefix(scope)}{result.next_path}\0", _prefix(scope), result.revision)
+        if result.remaining is not None:
+            metadata["remainingItemCount"] = result.remaining
+    return metadata
+
+
+async def send_list(scope: ResourceScope, context: RequestContext, send: Send, negotiated: Negotiated, result: ListResult) -> None:
+    metadata = list_metadata(scope, result)
+    if negotiated.form is not Form.OBJECT:
+        objects = [scope.store.decode(obj) for obj in result.objects]
+        if negotiated.form is Form.TABLE:
+            answer = forms.table(scope, negotiated, context, objects, metadata)
+        else:
+            answer = tables.partial_object_metadata_list(objects, metadata, negotiated.version)
+        await response.send_object(send, context, 200, negotiated, answer)
+        return
+    info = scope.info
+    head = b'{"kind":%b,"apiVersion":%b,"metadata":%b,"items":[' % (
+        orjson.dumps(info.list_kind or info.kind + "List"),
+        orjson.dumps(info.api_version),
+        orjson.dumps(metadata),
+    )
+    skip, raws = _raws(scope, result.objects)
+    opening = b"{" if skip else b""
+    size = len(head) + sum(map(len, raws)) - (skip - len(opening)) * len(raws) + max(len(raws) - 1, 0) + 2
+    plain = negotiated.media_type == JSON and not negotiated.pretty
+    if plain and size > response.PIECE_BYTES:
+        await response.send_pieces(send, context, 200, _pieces(head, raws, skip, opening), size)
+        return
+    body = b"".join(_pieces(head, raws, skip, opening))
+    if plain:
+        await response.send_bytes(send, context, 200, body)
+    else:
+        await response.send_object(send, context, 200, negotiated, orjson.loads(body))
+
+
+def _raws(scope: ResourceScope, objects: Sequence[StoredObject]) -> tuple[int, list[bytes]]:
+    """The objects as served, and how many bytes of each to skip: built-in items stand without kind and apiVersion, which the list's
+    own kind says (as Go encodes them); a ``{`` takes the place of what is skipped."""
+    store = scope.store
+    if not scope.info.builtin:
+        return 0, [store.served(obj) for obj in objects]
+    prefix = scope.item_prefix
+    return len(prefix), [obj.raw if obj.raw.startswith(prefix) else store.served(obj) for obj in objects]
+
+
+def _pieces(head: bytes, raws: Sequence[bytes], skip: int, opening: bytes) -> Iterator[bytes]:
+    """The list's bytes in pieces of a bounded size: only the piece that is being sent is a copy."""
+    separator = b"," + opening
+    before, first, size = head + (opening if raws else b""), 0, 0
+    for position, raw in enumerate(raws):
+        size += len(raw)
+        if size >= response.PIECE_BYTES:
+            yield before + separator.join([raw[skip:] for raw in raws[first : position + 1]])
+            before, first, size = (separator if position + 1 < len(raws) else b""), position + 1, 0
+    yield b"%b%b]}" % (before, separator.join([raw[skip:] for raw in raws[first:]]))

@@ -1,0 +1,197 @@
+"""``ResourceScope``: one resource in one version with all that its handlers need, and decoding of its bodies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from apiserver.machinery import status
+from apiserver.machinery.objects import Object
+from apiserver.machinery.types import Type
+from apiserver.objectstore import codec
+from apiserver.registry.environment import Write
+from apiserver.registry.store import Store
+from apiserver.request import body as request_body
+from apiserver.request.negotiation import YAML
+from apiserver.request.options import WriteOptions
+from apiserver.request.request_context import RequestContext
+from apiserver.resources import columns
+from apiserver.resources.columns import Printer
+from apiserver.resources.resource_info import ResourceInfo
+from apiserver.resources.table import minor_of
+from apiserver.schemas import decoding
+from apiserver.schemas.json_bodies import DecodeError
+
+if TYPE_CHECKING:
+    from apiserver.schemas.schema_set import SchemaSet
+
+#: What a refusal shows of a body that it could not make sense of.
+SUMMARY_LENGTH = 30
+#: Characters of a User-Agent that name a field manager.
+MANAGER_LENGTH_MAX = 128
+
+
+class ResourceScope:
+    """Types and validators are those of the published schemas, made at first use."""
+
+    def __init__(self, store: Store, schemas: SchemaSet) -> None:
+        self.store = store
+        self.info = store.info
+        self.schemas = schemas
+        self._type: Type | None = None
+        self._printer: Printer | None = None
+        self.item_prefix = codec.type_prefix(self.info.api_version, self.info.kind)
+
+    @property
+    def printer(self) -> Printer:
+        """The columns of the resource's Table."""
+        if self._printer is None:
+            self._printer = columns.printer_for(self.info, minor_of(self.schemas.kubernetes_version))
+        return self._printer
+
+    @property
+    def type(self) -> Type:
+        if self._type is None:
+            self._type = self.schemas.type_of(self.info.group, self.info.version, self.info.kind)
+        return self._type
+
+    def decode(self, body: bytes, media_type: str, options: WriteOptions, context: RequestContext) -> Object:
+        """An object of the resource's kind from a body: type-checked, pruned, with kind and apiVersion set, not yet defaulted."""
+        return decode_as(self.schemas, self.info, self.info.kind, body, media_type, options, context)
+
+    def redecode(self, obj: Object, options: WriteOptions, context: RequestContext) -> Object:
+        """The same for what a patch made; a wrong type in it is the patch's fault (422)."""
+        info = self.info
+        try:
+            decoded = decoding.decode(self.type, obj, self.schemas.validator_of(info.group, info.version, info.kind))
+        except DecodeError as error:
+            raise patch_error(str(error)) from error
+        tell_strict_errors(decoded.strict_errors, options, context, info.kind, info.version, info.kind)
+        return decoded.obj
+
+    def write_of(self, context: RequestContext, options: WriteOptions, kind: str) -> Write:
+        """``kind`` is CreateOptions, UpdateOptions or PatchOptions."""
+        assert context.user is not None, "the chain authenticates"
+        return Write(
+            user=context.user,
+            manager=options.field_manager or manager_of(context),
+            dry_run=options.dry_run,
+            options=_options_object(options, kind),
+            warn=context.warn,
+        )
+
+
+def _options_object(options: WriteOptions, kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    if options.dry_run:
+        found["dryRun"] = ["All"]
+    if options.field_manager:
+        found["fieldManager"] = options.field_manager
+    if options.field_validation:
+        found["fieldValidation"] = options.field_validation
+    return found
+
+
+def manager_of(context: RequestContext) -> str:
+    """Writers that do not name themselves are known by their User-Agent up to the first slash."""
+    agent = context.headers.get(b"user-agent", b"").partition(b"/")[0].decode("latin-1")
+    if not agent.isprintable():
+        agent = "".join(c for c in agent if c.isprintable())
+    return agent[:MANAGER_LENGTH_MAX]
+
+
+def decode_as(
+    schemas: SchemaSet, info: ResourceInfo, kind: str, body: bytes, media_type: str, options: WriteOptions, context: RequestContext
+) -> Object:
+    """A body of the kind ``kind`` in the group and version of ``info`` (subresources have kinds of their own). Raises 400."""
+    original = body
+    if media_type == YAML:
+        try:
+            body = request_body.yaml_to_json(body)
+        except ValueError as error:
+            raise unrecognized(kind, f"couldn't get version/kind; {error}", original) from error
+    type_, validator = schemas.type_of(info.group, info.version, kind), schemas.validator_of(info.group, info.version, kind)
+    said_kind, said_version = "", ""
+    try:
+        decoded = decoding.decode(type_, body, validator)
+    except DecodeError as error:
+        said_kind, said_version = kind_and_version(body, kind)
+        version = said_version.rpartition("/")[2] or info.version
+        if (said_kind, said_version) not in ((kind, ""), (kind, info.api_version)):
+            raise cannot_be_handled(said_kind, version, kind, f"no kind {said_kind!r} is handled here") from error
+        raise cannot_be_handled(kind, version, kind, str(error)) from error
+    obj = decoded.obj
+    said_kind, said_version = obj.get("kind") or kind, obj.get("apiVersion") or info.api_version
+    if said_kind != kind or said_version != info.api_version:
+        version = said_version.rpartition("/")[2]
+        if said_kind == kind and said_version.rpartition("/")[0] == info.group:
+            message = f"the API version in the data ({said_version}) does not match the expected API version ({info.api_version})"
+            raise status.bad_request(message)
+        why = f'converting ({said_version}.{said_kind}) to ({info.api_version}.{kind}): unknown conversion'
+        raise cannot_be_handled(said_kind, version, kind, why)
+    tell_strict_errors(decoded.strict_errors, options, context, said_kind, info.version, kind)
+    return {**obj, "apiVersion": info.api_version, "kind": kind, "metadata": dict(obj.get("metadata") or {})}
+
+
+def kind_info(group: str, version: str, kind: str) -> ResourceInfo:
+    """Of a kind that only subresources take: enough to decode it."""
+    return ResourceInfo(group=group, version=version, resource=kind.lower(), kind=kind)
+
+
+def kind_and_version(body: bytes, kind: str) -> tuple[str, str]:
+    """What a body that does not decode says of itself; raises 400 where it says nothing that can be read."""
+    import orjson
+
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise unrecognized(kind, f"couldn't get version/kind; json parse error: {_go_words(body, error)}", body) from error
+    if not isinstance(value, dict):
+        word = {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(value), "number")
+        why = (
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {word} into Go value of type "
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+        )
+        raise unrecognized(kind, why, body)
+    said_kind, said_version = value.get("kind") or kind, value.get("apiVersion") or ""
+    if not isinstance(said_kind, str) or not isinstance(said_version, str):
+        raise unrecognized(kind, "couldn't get version/kind; json parse error: json: cannot unmarshal into string", body)
+    return said_kind, said_version
+
+
+def _go_words(body: bytes, error: ValueError) -> str:
+    from apiserver.schemas import json_syntax
+
+    if not body.strip():
+        return "unexpected end of JSON input"
+    return json_syntax.explain(body) or str(error)
+
+
+def tell_strict_errors(
+    errors: tuple[str, ...], options: WriteOptions, context: RequestContext, said_kind: str, version: str, kind: str
+) -> None:
+    """Unknown and duplicate fields: refused, told in a header, or passed over, as ``fieldValidation`` asks (Warn by default)."""
+    if not errors or options.field_validation == "Ignore":
+        return
+    if options.field_validation == "Strict":
+        raise cannot_be_handled(said_kind, version, kind, decoding.strict_decoding_error(errors))
+    for text in errors:
+        context.warn(text)
+
+
+def cannot_be_handled(said_kind: str, version: str, kind: str, why: str) -> status.StatusError:
+    return status.bad_request(f'{said_kind} in version "{version}" cannot be handled as a {kind}: {why}')
+
+
+def unrecognized(kind: str, why: str, body: bytes) -> status.StatusError:
+    shown = body[:SUMMARY_LENGTH].decode("utf-8", "replace")
+    if len(body) > SUMMARY_LENGTH:
+        shown += " ..."
+    summary = f"{body[:SUMMARY_LENGTH].hex()} {shown}"
+    return status.bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({summary})")
+
+
+def patch_error(why: str) -> status.StatusError:
+    """A patch that applies but leaves an object that is none (upstream words it as a field error of ``patch``)."""
+    from apiserver.machinery import field_errors
+
+    return status.invalid("", "", "", [field_errors.invalid("patch", "", why)])

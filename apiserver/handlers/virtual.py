@@ -1,0 +1,96 @@
+"""Kinds that nothing stores: reviews, bindings, component statuses. Each request is answered by a function of its body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from apiserver.authentication import reviews as authentication_reviews
+from apiserver.authentication.interfaces import TokenAuthenticator
+from apiserver.authentication.user import UserInfo
+from apiserver.authorization import reviews as authorization_reviews
+from apiserver.authorization.authorizer import Authorizer
+from apiserver.authorization.rbac_data import RbacData
+from apiserver.handlers import pod_subresources, response
+from apiserver.handlers import scope as scopes
+from apiserver.handlers.create import body_timeout
+from apiserver.handlers.response import Send
+from apiserver.handlers.scope import ResourceScope
+from apiserver.machinery import status
+from apiserver.machinery.objects import Object
+from apiserver.request import body as request_body
+from apiserver.request.body import Receive
+from apiserver.request.negotiation import body_type, negotiate
+from apiserver.request.options import write_options
+from apiserver.request.request_context import RequestContext
+from apiserver.resources.resource_info import ResourceInfo
+from apiserver.schemas.schema_set import SchemaSet
+
+Answer = Callable[[Object, RequestContext], Object]
+
+
+class VirtualResources:
+    """``pods`` gives the scope of pods, which bindings are about."""
+
+    def __init__(
+        self,
+        schemas: SchemaSet,
+        tokens: TokenAuthenticator,
+        authorizer: Authorizer,
+        rbac: RbacData,
+        pods: Callable[[], ResourceScope],
+        max_body_bytes: int,
+    ) -> None:
+        self._schemas = schemas
+        self._pods = pods
+        self._max_body_bytes = max_body_bytes
+        self._answers: dict[str, Answer] = {
+            "TokenReview": lambda body, context: authentication_reviews.token_review(body, tokens),
+            "SelfSubjectReview": lambda body, context: authentication_reviews.self_subject_review(body, _user(context)),
+            "SubjectAccessReview": lambda body, context: authorization_reviews.subject_access_review(body, authorizer),
+            "LocalSubjectAccessReview": lambda body, context: authorization_reviews.local_subject_access_review(
+                body, context.info.namespace, authorizer
+            ),
+            "SelfSubjectAccessReview": lambda body, context: authorization_reviews.self_subject_access_review(
+                body, _user(context), authorizer
+            ),
+            "SelfSubjectRulesReview": lambda body, context: authorization_reviews.self_subject_rules_review(body, _user(context), rbac),
+        }
+
+    async def __call__(self, info: ResourceInfo, context: RequestContext, receive: Receive, send: Send) -> None:
+        if info.resource == "componentstatuses":
+            await self._component_statuses(context, send)
+        elif info.resource == "bindings":
+            await pod_subresources.bind(self._pods(), context, receive, send, self._max_body_bytes)
+        else:
+            await self._review(info, context, receive, send)
+
+    async def _review(self, info: ResourceInfo, context: RequestContext, receive: Receive, send: Send) -> None:
+        negotiated = negotiate(context.headers, context.query, list_of_objects=False)
+        if len(context.info.parts) > 1:
+            raise status.generic_method_not_allowed()
+        body = await request_body.read(
+            receive, context.headers, limit_bytes=self._max_body_bytes, timeout_seconds=body_timeout(context)
+        )
+        options = write_options(context.query, "CreateOptions")
+        review = scopes.decode_as(self._schemas, info, info.kind, body, body_type(context.headers), options, context)
+        await response.send_object(send, context, 201, negotiated, self._answers[info.kind](review, context))
+
+    async def _component_statuses(self, context: RequestContext, send: Send) -> None:
+        """The store answers, or this server would not; the other components have health endpoints of their own."""
+        name = context.info.name
+        negotiated = negotiate(context.headers, context.query, list_of_objects=not name)
+        condition = {"type": "Healthy", "status": "True", "message": "ok"}
+        etcd: Object = {"metadata": {"name": "etcd-0", "creationTimestamp": None}, "conditions": [condition]}
+        kind = {"kind": "ComponentStatus", "apiVersion": "v1"}
+        if not name:
+            listed = {"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": [etcd]}
+            await response.send_object(send, context, 200, negotiated, listed)
+        elif name == "etcd-0":
+            await response.send_object(send, context, 200, negotiated, {**kind, **etcd})
+        else:
+            raise status.not_found("", "componentstatuses", name)
+
+
+def _user(context: RequestContext) -> UserInfo:
+    assert context.user is not None, "the chain authenticates"
+    return context.user

@@ -1,0 +1,229 @@
+"""WATCH: a stream of events that starts at once, never waits for a slow reader, and ends cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+
+from apiserver.handlers import forms
+from apiserver.handlers.response import Send
+from apiserver.handlers.scope import ResourceScope
+from apiserver.handlers.selection import selection_of
+from apiserver.machinery.status import StatusError
+from apiserver.objectstore.cache_watcher import Bookmark, CacheWatcher
+from apiserver.objectstore.interface import ChangeEvent, EventType, StoredObject
+from apiserver.request.body import Receive
+from apiserver.request.negotiation import Form, Negotiated, negotiate
+from apiserver.request.options import list_options
+from apiserver.request.request_context import RequestContext
+
+#: How often a client that asked for bookmarks gets one, in seconds; and how long before the end of a timed watch the last comes.
+BOOKMARK_SECONDS = 60.0
+BOOKMARK_BEFORE_END_SECONDS = 2.0
+#: The longest watch: a client that wants longer starts again.
+TIMEOUT_SECONDS_MAX = 24 * 3600
+#: A reader that has not taken the rest of a watch so long after its end is cut off.
+END_GRACE_SECONDS = 10.0
+#: The initial state is sent in pieces of about this size.
+PIECE_BYTES = 256 * 1024
+
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+EncodeEvent = Callable[[EventType, ChangeEvent], bytes]
+
+
+async def watch(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, min_timeout_seconds: int) -> None:
+    """Without ``timeoutSeconds`` a watch lasts one to two times ``min_timeout_seconds``, at random, so that clients that came together
+    do not come back together."""
+    negotiated = negotiate(context.headers, context.query, list_of_objects=False, watch=True)
+    store, info = scope.store, context.info
+    options = list_options(context.query, watch=True)
+    namespace = info.namespace if store.info.namespaced else ""
+    selection = selection_of(store, namespace, info.parts[1] if len(info.parts) > 1 else "", options.label_selector, options.field_selector)
+    if negotiated.form is Form.TABLE:
+        forms.include_object(context)  # a bad value is told before the stream starts
+    revision = -1 if options.resource_version is None else options.resource_version
+    initial = options.send_initial_events
+    stream = _Stream(scope, context, negotiated)
+    timeout = options.timeout_seconds or int(min_timeout_seconds * (1 + random.random()))
+    try:
+        if initial:
+            await store.wait_for(max(revision, 0))
+            revision = 0 if revision == 0 else -1
+            watcher, objects = await store.watch(selection, revision, initial_events_end=options.allow_watch_bookmarks)
+        elif initial is False and revision <= 0:
+            watcher, _ = await store.watch(selection, revision)
+            objects = []
+        else:
+            watcher, objects = await store.watch(selection, revision)
+    except StatusError as error:
+        if error.code != 410:
+            raise
+        await stream.start(send)
+        await send({"type": "http.response.body", "body": _line("ERROR", orjson.dumps(error.status))})
+        return
+    await _serve(stream, watcher, objects, receive, send, min(timeout, TIMEOUT_SECONDS_MAX), options.allow_watch_bookmarks)
+
+
+async def _serve(
+    stream: _Stream,
+    watcher: CacheWatcher,
+    objects: list[StoredObject],
+    receive: Receive,
+    send: Send,
+    timeout_seconds: float,
+    bookmarks: bool,
+) -> None:
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+    storage = stream.scope.store.storage
+    timers: list[asyncio.TimerHandle] = []
+
+    def bookmark() -> None:
+        watcher.bookmark(storage.current_revision())
+        timers[0] = loop.call_later(BOOKMARK_SECONDS, bookmark)
+
+    if bookmarks:
+        until_last = timeout_seconds - BOOKMARK_BEFORE_END_SECONDS
+        timers.append(loop.call_later(BOOKMARK_SECONDS, bookmark))
+        if until_last > 0:
+            timers.append(loop.call_later(until_last, lambda: watcher.bookmark(storage.current_revision())))
+    timers.append(loop.call_later(timeout_seconds, watcher.end))
+    timers.append(loop.call_later(timeout_seconds + END_GRACE_SECONDS, watcher.cut))
+    gone = asyncio.ensure_future(_disconnected(receive, watcher))
+    watcher.on_overflow = task.cancel
+    try:
+        await stream.start(send)
+        for piece in stream.initial(objects):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        del objects
+        while True:
+            batch = watcher.take()
+            if batch:
+                body = stream.encode(batch)
+                if body:
+                    await send({"type": "http.response.body", "body": body, "more_body": True})
+            elif watcher.ended:
+                break
+            else:
+                await watcher.wait()
+        if not gone.done():
+            await send({"type": "http.response.body", "body": b""})
+    except asyncio.CancelledError:
+        # too slow a reader: the connection is cut (the response stays without its end), the client resumes from what it has
+        if not watcher.overflowed or task.cancelling() > 1:
+            raise
+        task.uncancel()
+    finally:
+        watcher.on_overflow = None
+        watcher.end()
+        gone.cancel()
+        for timer in timers:
+            timer.cancel()
+
+
+async def _disconnected(receive: Receive, watcher: CacheWatcher) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    watcher.end()
+
+
+class _Stream:
+    """Encoding of one watch's events."""
+
+    def __init__(self, scope: ResourceScope, context: RequestContext, negotiated: Negotiated) -> None:
+        self.scope = scope
+        self._context = context
+        self._negotiated = negotiated
+        self._columns_sent = False
+        if negotiated.form is Form.OBJECT:
+            # the encoded line is shared by all watches of this version
+            self._key: Any = scope.info.api_version
+            self._encode: EncodeEvent = self._encode_object
+        elif negotiated.form is Form.METADATA:
+            self._key = (negotiated.version, "metadata")
+            self._encode = self._encode_shared_form
+        else:
+            self._key = None
+            self._encode = self._encode_table
+
+    async def start(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+        # an empty piece makes the server send the head now, not with the first event
+        await send({"type": "http.response.body", "body": b"", "more_body": True})
+
+    def initial(self, objects: list[StoredObject]) -> Iterator[bytes]:
+        lines: list[bytes] = []
+        size = 0
+        for obj in objects:
+            line = self._encode(EventType.ADDED, ChangeEvent(EventType.ADDED, obj, None))
+            lines.append(line)
+            size += len(line)
+            if size >= PIECE_BYTES:
+                yield b"".join(lines)
+                lines, size = [], 0
+        if lines:
+            yield b"".join(lines)
+
+    def encode(self, batch: list[Any]) -> bytes:
+        """Everything that waits, in one piece."""
+        lines = []
+        for entry in batch:
+            if isinstance(entry, Bookmark):
+                lines.append(self._bookmark(entry))
+            else:
+                lines.append(self._encode(*entry))
+        return lines[0] if len(lines) == 1 else b"".join(lines)
+
+    def _encode_object(self, type: EventType, event: ChangeEvent) -> bytes:
+        key = (type, self._key)
+        line = event.encoded.get(key)
+        if line is None:
+            line = event.encoded[key] = _line(type.value, self.scope.store.served(_subject(type, event)))
+        return line
+
+    def _encode_shared_form(self, type: EventType, event: ChangeEvent) -> bytes:
+        key = (type, self._key)
+        line = event.encoded.get(key)
+        if line is None:
+            obj = self.scope.store.decode(_subject(type, event))
+            line = event.encoded[key] = _line(type.value, orjson.dumps(forms.partial(obj, self._negotiated.version)))
+        return line
+
+    def _encode_table(self, type: EventType, event: ChangeEvent) -> bytes:
+        obj = self.scope.store.decode(_subject(type, event))
+        metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        first, self._columns_sent = not self._columns_sent, True
+        table = forms.table(self.scope, self._negotiated, self._context, [obj], metadata, columns=first)
+        return _line(type.value, orjson.dumps(table))
+
+    def _bookmark(self, bookmark: Bookmark) -> bytes:
+        info = self.scope.info
+        metadata: dict[str, Any] = {"resourceVersion": str(bookmark.revision), "creationTimestamp": None}
+        if bookmark.initial_events_end:
+            metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
+        obj: dict[str, Any] = {"kind": info.kind, "apiVersion": info.api_version, "metadata": metadata}
+        if self._negotiated.form is Form.METADATA:
+            obj = forms.partial(obj, self._negotiated.version)
+        elif self._negotiated.form is Form.TABLE:
+            rows = [{"cells": [], "object": obj}]
+            obj = {"kind": "Table", "apiVersion": f"meta.k8s.io/{self._negotiated.version}", "metadata": metadata, "rows": rows}
+            obj["columnDefinitions"] = []
+        return _line("BOOKMARK", orjson.dumps(obj))
+
+
+def _subject(type: EventType, event: ChangeEvent) -> StoredObject:
+    """What an event shows. Where a change makes an object leave the selection, that is its last state inside, with the new revision."""
+    if type is not EventType.DELETED or event.type is EventType.DELETED:
+        return event.object
+    return event.last_matching()
+
+
+def _line(type: str, raw: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (type.encode(), raw)
+

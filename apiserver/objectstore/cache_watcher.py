@@ -1,0 +1,121 @@
+"""One watch: a bounded queue between the watch cache, which never waits, and a handler, which does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from apiserver.objectstore.interface import ChangeEvent, EventType, Selection
+
+#: Events a handler may lag behind. Objects are shared between watchers, so that this bounds references, not copies; a watcher that
+#: is slower than this is closed and its client resumes from the last resourceVersion it saw.
+QUEUE_EVENTS_MAX = 10_000
+
+Delivery = tuple[EventType, ChangeEvent]
+
+
+class Bookmark:
+    """A promise that every event up to ``revision`` was delivered before it."""
+
+    __slots__ = ("initial_events_end", "revision")
+
+    def __init__(self, revision: int, *, initial_events_end: bool = False) -> None:
+        self.revision = revision
+        self.initial_events_end = initial_events_end
+
+
+class CacheWatcher:
+    """Filters the changes of one resource by ``selection`` and keeps them until ``take``.
+
+    An object that starts to match becomes ADDED, one that ceases to match DELETED (with the new resourceVersion and the last state
+    that matched). ``after``: changes up to this revision have been delivered already or are not wanted.
+    """
+
+    __slots__ = ("_on_close", "_queue", "_waiter", "after", "ended", "on_overflow", "overflowed", "selection")
+
+    def __init__(self, selection: Selection, after: int, on_close: Callable[[CacheWatcher], None]) -> None:
+        self.selection = selection
+        self.after = after
+        self.ended = False
+        self.overflowed = False
+        #: called when the watch is cut because its reader is too slow
+        self.on_overflow: Callable[[], object] | None = None
+        self._queue: deque[Delivery | Bookmark] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._on_close = on_close
+
+    def push(self, event: ChangeEvent) -> None:
+        """Called by the cache for each change of the watched namespace and name; never waits."""
+        if event.revision <= self.after or self.ended:
+            return
+        delivery = transition(event, self.selection)
+        if delivery is not None:
+            self._queue.append(delivery)
+            if len(self._queue) > QUEUE_EVENTS_MAX:
+                self.cut()
+            else:
+                self._wake()
+
+    def push_all(self, events: list[ChangeEvent]) -> None:
+        """History, before the watcher is live: without the bound, since it is in memory already."""
+        for event in events:
+            if event.revision > self.after:
+                delivery = transition(event, self.selection)
+                if delivery is not None:
+                    self._queue.append(delivery)
+        self._wake()
+
+    def bookmark(self, revision: int, *, initial_events_end: bool = False) -> None:
+        if not self.ended:
+            self._queue.append(Bookmark(revision, initial_events_end=initial_events_end))
+            self._wake()
+
+    def take(self) -> list[Delivery | Bookmark]:
+        """All that is there."""
+        found = list(self._queue)
+        self._queue.clear()
+        return found
+
+    async def wait(self) -> None:
+        """Return once ``take`` has something or the watch has ended."""
+        if self._queue or self.ended:
+            return
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def end(self) -> None:
+        """No further event; what is queued can still be taken. Idempotent."""
+        if not self.ended:
+            self.ended = True
+            self._on_close(self)
+            self._wake()
+
+    def cut(self) -> None:
+        """End it for a reader that is too slow to be told so."""
+        self.overflowed = True
+        self.end()
+        if self.on_overflow is not None:
+            self.on_overflow()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+def transition(event: ChangeEvent, selection: Selection) -> Delivery | None:
+    """What a change is to a watcher with this selection (None: nothing). The namespace is the right one already."""
+    if selection.name and event.object.name != selection.name:
+        return None
+    if not selection.selects_by_content:
+        return event.type, event
+    before = event.previous is not None and selection.matches(event.previous)
+    if event.type is EventType.DELETED:
+        return (EventType.DELETED, event) if before else None
+    now = selection.matches(event.object)
+    if now:
+        return (EventType.MODIFIED if before else EventType.ADDED), event
+    return (EventType.DELETED, event) if before else None

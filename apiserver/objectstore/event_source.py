@@ -1,0 +1,225 @@
+"""One watch of the store feeds the watch caches of all resources.
+
+    storage watch of /registry/ ── drain ──> WatchCache of the key's prefix ──> its CacheWatchers
+
+``drain`` is a plain call that takes what the store has ready. With a store whose events are immediate (the embedded one) a reader
+that drains first has seen every acknowledged write, so that reads from the cache are linearizable and never wait. With a store whose
+events come over the network a reader waits until the watch has reached the revision that a linearizable read answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from apiserver.objectstore import codec
+from apiserver.objectstore.interface import REGISTRY_PREFIX, FutureRevisionError, StoredObject
+from apiserver.objectstore.watch_cache import WatchCache
+from storage import api, errors
+
+#: Objects read at once while loading: bounds the memory that a page needs beside the caches.
+LOAD_PAGE_OBJECTS = 2_000
+#: How long a read waits for a revision that has not come (kube-apiserver's 3 s).
+FRESHNESS_TIMEOUT_SECONDS = 3.0
+#: Batches taken before other tasks get a turn.
+BATCHES_PER_TURN = 512
+
+
+class EventSource:
+    """Owns the caches. ``revision``: every change up to it is in the caches."""
+
+    def __init__(self, kv: api.KV) -> None:
+        self._kv = kv
+        self._prefix = REGISTRY_PREFIX.encode()
+        self._caches: dict[bytes, WatchCache] = {}
+        self._two_part: set[bytes] = set()
+        self._loading: dict[WatchCache, list[tuple[str, api.Event]]] = {}
+        self._watcher: api.Watcher | None = None
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self.revision = 0
+        self.alive = False
+
+    # -- caches --------------------------------------------------------------------------------------------------------------
+
+    def add(self, cache: WatchCache) -> None:
+        """Before ``start``: the cache is loaded with the others."""
+        key = cache.prefix.encode()
+        assert key not in self._caches, cache.prefix
+        self._caches[key] = cache
+        if b"/" in key:
+            self._two_part.add(key.partition(b"/")[0])
+
+    async def add_and_load(self, cache: WatchCache) -> None:
+        """After ``start``: load one more resource; changes that come meanwhile are applied behind the load."""
+        missed: list[tuple[str, api.Event]] = []
+        self._loading[cache] = missed
+        self.add(cache)
+        try:
+            objects, revision = await self._read(f"{REGISTRY_PREFIX}{cache.prefix}/".encode())
+        except BaseException:
+            del self._caches[cache.prefix.encode()]
+            raise
+        finally:
+            del self._loading[cache]
+        cache.load(objects.get(cache, []), revision)
+        for path, event in missed:
+            if event.kv.mod_revision > revision:
+                _apply(cache, path, event)
+
+    def remove(self, cache: WatchCache) -> None:
+        """Forget a resource (a deleted custom resource definition); its watches end."""
+        self._caches.pop(cache.prefix.encode(), None)
+        for watcher in cache.watchers():
+            watcher.end()
+
+    def caches(self) -> list[WatchCache]:
+        return list(self._caches.values())
+
+    # -- life ----------------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Load all caches at one revision and watch from the next."""
+        found, revision = await self._read(self._prefix)
+        for cache in self._caches.values():
+            cache.load(found.get(cache, []), revision)
+        self.revision = revision
+        self._watch_from(revision + 1)
+
+    def _watch_from(self, revision: int) -> None:
+        self._watcher = self._kv.watch(api.WatchRequest(key=self._prefix, range_end=prefix_end(self._prefix), start_revision=revision))
+        self.alive = True
+
+    async def run(self) -> None:
+        """Feed the caches until cancelled or until the store stops. At the end all watches end, so that their clients reconnect."""
+        assert self._watcher is not None, "start comes first"
+        try:
+            while True:
+                await self._watcher.wait()
+                if not self.drain(BATCHES_PER_TURN):
+                    await asyncio.sleep(0)
+        except errors.StoppedError:
+            pass
+        finally:
+            self.alive = False
+            self._watcher.cancel()
+            for cache in self._caches.values():
+                for watcher in cache.watchers():
+                    watcher.end()
+
+    def drain(self, batches_max: int = 1 << 62) -> bool:
+        """Apply what the store has ready; whether nothing is left. Raises StoreError when the watch has broken."""
+        watcher = self._watcher
+        assert watcher is not None
+        take = watcher.take
+        for _ in range(batches_max):
+            batch = take()
+            if batch is None:
+                return True
+            for event in batch.events:
+                self._route(event)
+            if batch.revision > self.revision:
+                self.revision = batch.revision
+                if self._waiters:
+                    self._release()
+        return False
+
+    def _route(self, event: api.Event) -> None:
+        located = self._locate(event.kv.key)
+        if located is None:
+            return
+        cache, path = located
+        if self._loading and cache in self._loading:
+            self._loading[cache].append((path, event))
+        else:
+            _apply(cache, path, event)
+
+    async def _read(self, prefix: bytes) -> tuple[dict[WatchCache, list[StoredObject]], int]:
+        """Every object under ``prefix``, by its cache, at one revision."""
+        found: dict[WatchCache, list[StoredObject]] = {}
+        key, end, revision = prefix, prefix_end(prefix), 0
+        while True:
+            page = await self._kv.range(api.RangeRequest(key=key, range_end=end, limit=LOAD_PAGE_OBJECTS, revision=revision))
+            revision = revision or page.header.revision
+            for kv in page.kvs:
+                located = self._locate(kv.key)
+                if located is not None:
+                    cache, path = located
+                    raw = codec.served(kv.value, kv.mod_revision)
+                    found.setdefault(cache, []).append(StoredObject(path, raw, kv.mod_revision))
+            if not page.more:
+                return found, revision
+            key = page.kvs[-1].key + b"\0"
+
+    def _locate(self, key: bytes) -> tuple[WatchCache, str] | None:
+        rest = key[len(self._prefix) :]
+        first, _, path = rest.partition(b"/")
+        cache = self._caches.get(first)
+        if first in self._two_part:
+            second, _, deeper = path.partition(b"/")
+            narrower = self._caches.get(first + b"/" + second)
+            if narrower is not None:
+                cache, path = narrower, deeper
+        return None if cache is None else (cache, path.decode())
+
+    # -- freshness -----------------------------------------------------------------------------------------------------------
+
+    def freshen_now(self) -> bool:
+        """Bring the caches to what a linearizable read would see, if that needs no I/O; whether it did."""
+        if not self._kv.events_are_immediate:
+            return False
+        revision = self._kv.local_revision()
+        if revision is None:
+            return False
+        if revision != self.revision:
+            self.drain()
+            if revision > self.revision:  # later changes were outside of /registry/
+                self.revision = revision
+        return True
+
+    async def freshen(self) -> None:
+        """As ``freshen_now``, with waiting where it must be."""
+        if self.freshen_now():
+            return
+        revision = await self._kv.read_revision()
+        if self._kv.events_are_immediate:
+            self.drain()
+            self.revision = max(self.revision, revision)
+        else:
+            await self.wait_for(revision)
+
+    async def wait_for(self, revision: int, timeout_seconds: float = FRESHNESS_TIMEOUT_SECONDS) -> None:
+        """Return once the caches have reached ``revision``; raises ``FutureRevisionError`` after the timeout."""
+        if self.revision >= revision:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (revision, waiter)
+        self._waiters.append(entry)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await waiter
+        except TimeoutError:
+            self.freshen_now()
+            if self.revision < revision:
+                raise FutureRevisionError(revision, self.revision) from None
+        finally:
+            if entry in self._waiters:
+                self._waiters.remove(entry)
+
+    def _release(self) -> None:
+        due = [entry for entry in self._waiters if entry[0] <= self.revision]
+        for entry in due:
+            self._waiters.remove(entry)
+            if not entry[1].done():
+                entry[1].set_result(None)
+
+
+def _apply(cache: WatchCache, path: str, event: api.Event) -> None:
+    kv = event.kv
+    if event.type is api.EventType.PUT:
+        cache.put(path, kv.value, kv.mod_revision, kv.create_revision == kv.mod_revision)
+    else:
+        cache.delete(path, kv.mod_revision)
+
+
+def prefix_end(prefix: bytes) -> bytes:
+    """The end of the range of all keys with ``prefix`` (which does not end in 0xff)."""
+    return prefix[:-1] + bytes([prefix[-1] + 1])

@@ -1,0 +1,292 @@
+"""Objects of one resource: linearizable reads, lists at a revision, watches with replay, and compare-and-swap writes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from apiserver.objectstore import codec
+from apiserver.objectstore.cache_watcher import CacheWatcher
+from apiserver.objectstore.event_source import EventSource, prefix_end
+from apiserver.objectstore.interface import (
+    REGISTRY_PREFIX,
+    ChangeEvent,
+    ContendedError,
+    EventType,
+    ExpiredError,
+    FutureRevisionError,
+    KeyExistsError,
+    KeyNotFoundError,
+    ListResult,
+    RevisionMatch,
+    Selection,
+    StoredObject,
+)
+from apiserver.objectstore.leases import LeaseReuser
+from apiserver.objectstore.watch_cache import WatchCache
+from storage import api, errors
+
+#: Lost compares after which an update gives up: each means that somebody else's write went through, so only a storm gets here.
+UPDATE_ATTEMPTS_MAX = 128
+#: Keys read at once where a list of an old revision has to be filtered.
+FILTER_PAGE_KEYS = 1_000
+
+
+class KvObjectStorage:
+    """``path`` is ``namespace/name`` or ``name``. Beside what is named, every coroutine may raise ``storage.errors.StoreError``."""
+
+    def __init__(self, kv: api.KV, source: EventSource, cache: WatchCache, leases: LeaseReuser, ttl_seconds: int = 0) -> None:
+        self._kv = kv
+        self._source = source
+        self._leases = leases
+        self._ttl_seconds = ttl_seconds
+        self._prefix = f"{REGISTRY_PREFIX}{cache.prefix}/"
+        self.cache = cache
+
+    def _key(self, path: str) -> bytes:
+        return (self._prefix + path).encode()
+
+    @property
+    def revision(self) -> int:
+        """Every change up to it is in the cache."""
+        return self._source.revision
+
+    # -- reads ---------------------------------------------------------------------------------------------------------------
+
+    def get_now(self, path: str) -> StoredObject | None:
+        """From the cache as it is: for the server's own rules that bear a moment of staleness with a store over the network, and
+        exact with the embedded one."""
+        self._source.freshen_now()
+        return self.cache.get(path)
+
+    def freshen_now(self) -> bool:
+        """Bring the cache up to date if that needs no waiting."""
+        return self._source.freshen_now()
+
+    async def get(self, path: str, min_revision: int = -1) -> StoredObject | None:
+        """The newest version (``min_revision`` -1), what the cache has (0), or a version of a state not older than it."""
+        if not self._source.freshen_now():
+            if min_revision < 0:
+                await self._source.freshen()
+            elif min_revision > 0:
+                await self._source.wait_for(min_revision)
+        elif min_revision > self._source.revision:
+            await self._source.wait_for(min_revision)
+        return self.cache.get(path)
+
+    async def list_objects(
+        self,
+        selection: Selection,
+        *,
+        revision: int = -1,
+        match: RevisionMatch = RevisionMatch.UNSET,
+        limit: int = 0,
+        after: str = "",
+        after_revision: int = 0,
+    ) -> ListResult:
+        """``revision`` -1 is the newest, 0 whatever is cached. A continued list gives the path it goes on ``after`` and the
+        ``after_revision`` of its first page (-1: go on with the newest state).
+
+        Raises ExpiredError, FutureRevisionError.
+        """
+        exact = 0
+        if after:
+            exact = max(after_revision, 0)
+        elif match is RevisionMatch.EXACT or (match is RevisionMatch.UNSET and limit and revision > 0):
+            exact = revision
+        if not self._source.freshen_now() and (revision < 0 or exact):
+            await self._source.freshen()
+        wanted = exact or revision
+        if wanted > self._source.revision:
+            await self._source.wait_for(wanted)
+        # The cache holds the state of every revision since the resource's last change.
+        if exact and not (self.cache.changed_at <= exact and self.cache.started_at <= exact):
+            return await self._list_from_store(selection, exact, limit, after)
+        objects, more = self.cache.select(selection, after=after, limit=limit)
+        shown = exact or self._source.revision
+        if not more:
+            return ListResult(objects=objects, revision=shown)
+        remaining = None
+        if not selection.selects_by_content and not selection.name:
+            namespace = selection.namespace
+            remaining = self.cache.count(namespace) - self.cache.count_through(namespace, objects[-1].path)
+        return ListResult(objects=objects, revision=shown, next_path=objects[-1].path, remaining=remaining)
+
+    async def _list_from_store(self, selection: Selection, revision: int, limit: int, after: str) -> ListResult:
+        """A list of a state that is no longer in the cache, page by page so that a selective list holds little."""
+        low = f"{self._prefix}{selection.namespace}/" if selection.namespace else self._prefix
+        end = prefix_end(low.encode())
+        key = max(low.encode(), self._key(after) + b"\0") if after else low.encode()
+        objects: list[StoredObject] = []
+        filtered = selection.selects_by_content or bool(selection.name)
+        while True:
+            page_keys = max(limit, FILTER_PAGE_KEYS) if filtered else limit
+            try:
+                page = await self._kv.range(api.RangeRequest(key=key, range_end=end, revision=revision, limit=page_keys))
+            except errors.CompactedError as error:
+                raise ExpiredError(revision, error.compact_revision) from error
+            except errors.FutureRevisionError as error:
+                raise FutureRevisionError(revision, self._source.revision) from error
+            for position, kv in enumerate(page.kvs):
+                obj = self._stored(kv)
+                if filtered and not selection.covers(obj):
+                    continue
+                objects.append(obj)
+                if limit and len(objects) == limit and (page.more or position + 1 < len(page.kvs)):
+                    remaining = None if filtered else page.count - len(page.kvs)
+                    return ListResult(objects=objects, revision=revision, next_path=obj.path, remaining=remaining)
+            if not page.more:
+                return ListResult(objects=objects, revision=revision)
+            key = page.kvs[-1].key + b"\0"
+
+    def _stored(self, kv: api.KeyValue) -> StoredObject:
+        path = kv.key[len(self._prefix.encode()) :].decode()
+        return StoredObject(path, codec.served(kv.value, kv.mod_revision), kv.mod_revision)
+
+    async def read_back(self, path: str) -> StoredObject | None:
+        """The newest version after a lost compare."""
+        if self._kv.events_are_immediate:
+            return await self.get(path)
+        answer = await self._kv.range(api.RangeRequest(key=self._key(path)))
+        return self._stored(answer.kvs[0]) if answer.kvs else None
+
+    # -- writes --------------------------------------------------------------------------------------------------------------
+
+    async def create(self, path: str, obj: dict[str, Any]) -> StoredObject:
+        """Raises KeyExistsError."""
+        key, value = self._key(path), codec.encode(obj)
+        compare = api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0)
+        answer = await self._put(key, value, compare)
+        if not answer.succeeded:
+            raise KeyExistsError(path)
+        return self._written(path, value, answer.header.revision)
+
+    async def update(self, path: str, obj: dict[str, Any], expected_revision: int) -> StoredObject | None:
+        """Replace the version ``expected_revision``; None where another version is there by now."""
+        key, value = self._key(path), codec.encode(obj)
+        answer = await self._put(key, value, api.Compare(key=key, target=api.CompareTarget.MOD, operand=expected_revision))
+        return self._written(path, value, answer.header.revision) if answer.succeeded else None
+
+    async def delete(self, path: str, expected_revision: int) -> int | None:
+        """Delete the version ``expected_revision``; the revision of the deletion, or None where another version is there by now."""
+        key = self._key(path)
+        compare = api.Compare(key=key, target=api.CompareTarget.MOD, operand=expected_revision)
+        answer = await self._kv.txn(api.TxnRequest(compare=(compare,), success=(api.DeleteRangeRequest(key=key),)))
+        return answer.header.revision if answer.succeeded else None
+
+    async def guaranteed_update(
+        self, path: str, change: Callable[[StoredObject], Awaitable[dict[str, Any] | None]]
+    ) -> StoredObject:
+        """Apply ``change`` to the newest version until the write meets no other one. ``change`` answers the new object, or None to
+        leave things as they are; it may run several times. Raises KeyNotFoundError, ContendedError, and what ``change`` raises."""
+        current = await self.get(path)
+        for _ in range(UPDATE_ATTEMPTS_MAX):
+            if current is None:
+                raise KeyNotFoundError(path)
+            new = await change(current)
+            if new is None:
+                return current
+            written = await self.update(path, new, current.revision)
+            if written is not None:
+                return written
+            current = await self.read_back(path)
+        raise ContendedError(path)
+
+    async def _put(self, key: bytes, value: bytes, compare: api.Compare) -> api.TxnResponse:
+        lease = await self._leases.lease_for(self._ttl_seconds) if self._ttl_seconds else 0
+        try:
+            return await self._kv.txn(api.TxnRequest(compare=(compare,), success=(api.PutRequest(key=key, value=value, lease=lease),)))
+        except errors.LeaseNotFoundError:
+            if not lease:
+                raise
+        self._leases.forget()  # it expired under us: once more, with a new one
+        lease = await self._leases.lease_for(self._ttl_seconds)
+        return await self._kv.txn(api.TxnRequest(compare=(compare,), success=(api.PutRequest(key=key, value=value, lease=lease),)))
+
+    def _written(self, path: str, value: bytes, revision: int) -> StoredObject:
+        """The written version: the cache's own where it has arrived there, so that its bytes exist once."""
+        if self._source.freshen_now():
+            cached = self.cache.get(path)
+            if cached is not None and cached.revision == revision:
+                return cached
+        return StoredObject(path, codec.served(value, revision), revision)
+
+    # -- watches -------------------------------------------------------------------------------------------------------------
+
+    async def watch(
+        self, selection: Selection, revision: int, *, initial_events_end: bool = False
+    ) -> tuple[CacheWatcher, list[StoredObject]]:
+        """A live watch and the state it starts with: every change after ``revision``; or, with ``revision`` -1 (the newest) or 0
+        (whatever is cached), the objects of now and every change after them.
+
+        With ``initial_events_end`` a bookmark marks the end of the initial state. Raises ExpiredError, FutureRevisionError.
+        """
+        if revision <= 0:
+            if not self._source.freshen_now() and revision < 0:
+                await self._source.freshen()
+            objects, _ = self.cache.select(selection)
+            return self._live(selection, self._source.revision, initial_events_end=initial_events_end), objects
+        self._source.freshen_now()
+        if revision > self._source.revision:
+            return self._live(selection, revision), []  # nothing is sent until the store has got past it
+        events = self.cache.history_after(revision)
+        if events is None:
+            events = await self._replay(selection, revision)
+            self._source.freshen_now()
+        watcher = self._live(selection, revision, events, initial_events_end=initial_events_end)
+        return watcher, []
+
+    def _live(
+        self, selection: Selection, after: int, events: list[ChangeEvent] | None = None, *, initial_events_end: bool = False
+    ) -> CacheWatcher:
+        watcher = CacheWatcher(selection, after, self.cache.unregister)
+        if events:
+            watcher.push_all([event for event in events if self.cache.covers(selection, event)])
+        if initial_events_end:
+            watcher.bookmark(self._source.revision, initial_events_end=True)
+        self.cache.register(watcher)
+        return watcher
+
+    async def _replay(self, selection: Selection, revision: int) -> list[ChangeEvent]:
+        """The changes after ``revision`` up to the caches' revision, from the store's own history."""
+        low = (f"{self._prefix}{selection.namespace}/" if selection.namespace else self._prefix).encode()
+        request = api.WatchRequest(key=low, range_end=prefix_end(low), start_revision=revision + 1, prev_kv=True)
+        watcher = self._kv.watch(request)
+        events: list[ChangeEvent] = []
+        reached = revision
+        try:
+            while True:
+                batch = watcher.take()
+                if batch is not None:
+                    events.extend(change for event in batch.events if (change := self._change(event)) is not None)
+                    reached = batch.revision
+                    continue
+                if self._kv.events_are_immediate or reached >= self._source.revision:
+                    break
+                await watcher.wait()
+        except errors.CompactedError as error:
+            raise ExpiredError(revision, error.compact_revision) from error
+        finally:
+            watcher.cancel()
+        return [event for event in events if event.revision <= self._source.revision]  # later ones come live
+
+    def _change(self, event: api.Event) -> ChangeEvent | None:
+        previous = self._stored(event.prev_kv) if event.prev_kv is not None else None
+        kv = event.kv
+        if event.type is api.EventType.PUT:
+            kind = EventType.ADDED if kv.create_revision == kv.mod_revision else EventType.MODIFIED
+            return ChangeEvent(kind, self._stored(kv), previous)
+        if previous is None:
+            return None
+        last = StoredObject(previous.path, codec.served_again(previous.raw, kv.mod_revision), kv.mod_revision)
+        return ChangeEvent(EventType.DELETED, last, previous)
+
+    async def wait_for(self, revision: int) -> None:
+        """Raises FutureRevisionError."""
+        await self._source.freshen()
+        await self._source.wait_for(revision)
+
+    def current_revision(self) -> int:
+        """For a bookmark: every event up to it is queued in every watcher."""
+        self._source.freshen_now()
+        return self._source.revision

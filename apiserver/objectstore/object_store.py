@@ -1,0 +1,107 @@
+"""``ObjectStore``: the object storages of all resources over one store, and the cluster's configuration keys."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+
+import orjson
+
+from apiserver.objectstore import codec
+from apiserver.objectstore.event_source import EventSource, prefix_end
+from apiserver.objectstore.interface import REGISTRY_PREFIX
+from apiserver.objectstore.kv_object_storage import KvObjectStorage
+from apiserver.objectstore.leases import LeaseReuser
+from apiserver.objectstore.watch_cache import WatchCache
+from storage import api
+
+CONFIG_PREFIX = "/config/apiserver/"
+#: Writes of one transaction: below etcd's limit of 128 operations.
+BOOTSTRAP_OPS_MAX = 100
+
+
+class ObjectStore:
+    """Add the resources, ``start``, then keep ``run`` running. ``now`` is a monotonic clock in seconds."""
+
+    def __init__(self, kv: api.KV, now: Callable[[], float] = time.monotonic) -> None:
+        self.kv = kv
+        self.source = EventSource(kv)
+        self._leases = LeaseReuser(kv, now)
+        self._storages: dict[str, KvObjectStorage] = {}
+
+    def add(self, prefix: str, namespaced: bool, ttl_seconds: int = 0) -> KvObjectStorage:
+        """The storage of one prefix, loaded by ``start``; the same object for the same prefix. ``ttl_seconds``: objects expire."""
+        storage = self._storages.get(prefix)
+        if storage is None:
+            cache = WatchCache(prefix, namespaced)
+            storage = self._storages[prefix] = KvObjectStorage(self.kv, self.source, cache, self._leases, ttl_seconds)
+            self.source.add(cache)
+        return storage
+
+    async def add_running(self, prefix: str, namespaced: bool) -> KvObjectStorage:
+        """As ``add``, after ``start``."""
+        storage = self._storages.get(prefix)
+        if storage is None:
+            cache = WatchCache(prefix, namespaced)
+            await self.source.add_and_load(cache)
+            storage = self._storages[prefix] = KvObjectStorage(self.kv, self.source, cache, self._leases)
+        return storage
+
+    def remove(self, prefix: str) -> None:
+        storage = self._storages.pop(prefix, None)
+        if storage is not None:
+            self.source.remove(storage.cache)
+
+    def storages(self) -> Mapping[str, KvObjectStorage]:
+        return self._storages
+
+    async def start(self) -> None:
+        await self.source.start()
+
+    async def run(self) -> None:
+        await self.source.run()
+
+    def end_watches(self) -> None:
+        """Let every watch deliver what it has and end."""
+        for storage in self._storages.values():
+            for watcher in storage.cache.watchers():
+                watcher.end()
+
+    async def create_missing(self, objects: list[tuple[str, str, dict[str, object]]]) -> int:
+        """Create the (prefix, path, object) that are not there, all at once; how many were created. An object that somebody else
+        creates meanwhile is left as it is."""
+        await self.source.freshen()
+        missing = [(prefix, path, obj) for prefix, path, obj in objects if self._storages[prefix].cache.get(path) is None]
+        requests = []
+        for start in range(0, len(missing), BOOTSTRAP_OPS_MAX):
+            part = missing[start : start + BOOTSTRAP_OPS_MAX]
+            keys = [f"{REGISTRY_PREFIX}{prefix}/{path}".encode() for prefix, path, _ in part]
+            puts = tuple(api.PutRequest(key=key, value=codec.encode(obj)) for key, (_, _, obj) in zip(keys, part, strict=True))
+            absent = tuple(api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0) for key in keys)
+            requests.append(self._create_all(api.TxnRequest(compare=absent, success=puts), puts))
+        created = sum(await asyncio.gather(*requests))
+        self.source.freshen_now()
+        return created
+
+    async def _create_all(self, txn: api.TxnRequest, puts: tuple[api.PutRequest, ...]) -> int:
+        if (await self.kv.txn(txn)).succeeded:
+            return len(puts)
+        created = 0  # another server came first with some: one by one
+        for put in puts:
+            absent = api.Compare(key=put.key, target=api.CompareTarget.CREATE, operand=0)
+            created += (await self.kv.txn(api.TxnRequest(compare=(absent,), success=(put,)))).succeeded
+        return created
+
+    async def write_configuration(self, member: str, flags: Mapping[str, object]) -> None:
+        """The effective flags of one API server, for operators who look into the store; written only when they differ."""
+        key, value = f"{CONFIG_PREFIX}{member}".encode(), orjson.dumps(flags, option=orjson.OPT_SORT_KEYS, default=str)
+        found = await self.kv.range(api.RangeRequest(key=key))
+        if not found.kvs or found.kvs[0].value != value:
+            await self.kv.put(api.PutRequest(key=key, value=value))
+
+    async def is_empty(self) -> bool:
+        """Whether no object was ever written."""
+        key = REGISTRY_PREFIX.encode()
+        answer = await self.kv.range(api.RangeRequest(key=key, range_end=prefix_end(key), limit=1, count_only=True))
+        return answer.count == 0

@@ -1,0 +1,184 @@
+"""The newest version of every object of one stored resource, in key order, with its watchers. Memory only, never waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sortedcontainers import SortedList
+
+from apiserver.objectstore import codec
+from apiserver.objectstore.cache_watcher import CacheWatcher
+from apiserver.objectstore.interface import ChangeEvent, EventType, Selection, StoredObject
+from apiserver.objectstore.watch_history import WatchHistory
+
+Observer = Callable[[StoredObject | None, StoredObject | None], None]
+
+
+class WatchCache:
+    """``prefix`` is the storage prefix (``pods``). A path is ``namespace/name``, or ``name`` for cluster-scoped kinds.
+
+    ``changed_at`` is the revision of the last change of the resource; ``started_at`` the revision that the cache was loaded at.
+    """
+
+    def __init__(self, prefix: str, namespaced: bool) -> None:
+        self.prefix = prefix
+        self.namespaced = namespaced
+        self.started_at = 0
+        self.changed_at = 0
+        self._objects: dict[str, StoredObject] = {}
+        self._paths: SortedList[str] = SortedList()
+        self._history = WatchHistory(0)
+        self._observers: list[Observer] = []
+        self._watchers_of_all: set[CacheWatcher] = set()
+        self._watchers_of_namespace: dict[str, set[CacheWatcher]] = {}
+        self._watchers_of_path: dict[str, set[CacheWatcher]] = {}
+
+    # -- filled by the event source ------------------------------------------------------------------------------------------
+
+    def load(self, objects: Iterable[StoredObject], revision: int) -> None:
+        """The state at ``revision``, once, before any ``apply``."""
+        assert not self._objects, "a cache is loaded once"
+        self._objects = {obj.path: obj for obj in objects}
+        self._paths = SortedList(self._objects)
+        self.started_at = revision
+        self.changed_at = max((obj.revision for obj in self._objects.values()), default=0)
+        self._history = WatchHistory(revision)
+        for obj in self._objects.values():
+            for observer in self._observers:
+                observer(obj, None)
+
+    def observe(self, observer: Observer) -> None:
+        """Call ``observer(new, old)`` at every change from now on, at once and in order; before ``load``: for every object loaded as
+        well. For what the server derives from objects (roles, allocated addresses); it must be quick and must not raise."""
+        self._observers.append(observer)
+
+    def put(self, path: str, value: bytes, revision: int, created: bool) -> None:
+        new = StoredObject(path, codec.served(value, revision), revision)
+        old = self._objects.get(path)
+        self._objects[path] = new
+        if old is None:
+            self._paths.add(path)
+        for observer in self._observers:
+            observer(new, old)
+        self._publish(ChangeEvent(EventType.ADDED if created else EventType.MODIFIED, new, old))
+
+    def delete(self, path: str, revision: int) -> None:
+        old = self._objects.pop(path, None)
+        if old is None:
+            return
+        self._paths.remove(path)
+        for observer in self._observers:
+            observer(None, old)
+        last = StoredObject(path, codec.served_again(old.raw, revision), revision)
+        self._publish(ChangeEvent(EventType.DELETED, last, old))
+
+    def _publish(self, event: ChangeEvent) -> None:
+        self.changed_at = event.revision
+        self._history.append(event)
+        path = event.object.path
+        for watcher in tuple(self._watchers_of_all):
+            watcher.push(event)
+        if self._watchers_of_namespace:
+            for watcher in tuple(self._watchers_of_namespace.get(event.object.namespace, ())):
+                watcher.push(event)
+        if self._watchers_of_path:
+            for watcher in tuple(self._watchers_of_path.get(path, ())):
+                watcher.push(event)
+
+    # -- reads ---------------------------------------------------------------------------------------------------------------
+
+    def get(self, path: str) -> StoredObject | None:
+        return self._objects.get(path)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def values(self) -> Iterable[StoredObject]:
+        return self._objects.values()
+
+    def count(self, namespace: str) -> int:
+        if not namespace:
+            return len(self._paths)
+        return int(self._paths.bisect_left(namespace + "0") - self._paths.bisect_left(namespace + "/"))
+
+    def count_through(self, namespace: str, path: str) -> int:
+        """How many objects of the namespace stand up to and including ``path``."""
+        first = self._paths.bisect_left(namespace + "/") if namespace else 0
+        return int(self._paths.bisect_right(path) - first)
+
+    def select(self, selection: Selection, *, after: str = "", limit: int = 0) -> tuple[list[StoredObject], bool]:
+        """Objects of the selection in key order, those behind the path ``after`` only; and whether ``limit`` cut some off."""
+        objects = self._objects
+        if selection.name and (selection.namespace or not self.namespaced):
+            path = self._path(selection)
+            found = objects.get(path)
+            return ([found] if found is not None and path > after and selection.matches(found) else []), False
+        content, name = selection.selects_by_content, selection.name
+        if not selection.namespace and not after and not limit:
+            chosen = [objects[path] for path in self._paths]
+            if content or name:
+                chosen = [obj for obj in chosen if (not name or obj.name == name) and selection.matches(obj)]
+            return chosen, False
+        low = f"{selection.namespace}/" if selection.namespace else ""
+        high = f"{selection.namespace}0" if selection.namespace else None  # "0" follows "/" in the alphabet
+        if after:
+            low = max(low, after + "\0")
+        chosen = []
+        for path in self._paths.irange(low, high, inclusive=(True, False)):
+            obj = objects[path]
+            if name and obj.name != name:
+                continue
+            if content and not selection.matches(obj):
+                continue
+            if limit and len(chosen) == limit:
+                return chosen, True
+            chosen.append(obj)
+        return chosen, False
+
+    # -- watches -------------------------------------------------------------------------------------------------------------
+
+    def history_after(self, revision: int) -> list[ChangeEvent] | None:
+        """Changes later than ``revision``, or None where the window does not reach back (a replay from the store is needed)."""
+        return self._history.after(revision)
+
+    def covers(self, selection: Selection, event: ChangeEvent) -> bool:
+        """Whether an event is of the selection's namespace and name."""
+        obj = event.object
+        return (not selection.namespace or obj.namespace == selection.namespace) and (not selection.name or obj.name == selection.name)
+
+    def register(self, watcher: CacheWatcher) -> None:
+        self._group_of(watcher.selection, create=True).add(watcher)
+
+    def unregister(self, watcher: CacheWatcher) -> None:
+        selection = watcher.selection
+        group = self._group_of(selection)
+        group.discard(watcher)
+        if not group:  # groups come and go with their watchers: names and namespaces are without number
+            if not selection.name:
+                self._watchers_of_namespace.pop(selection.namespace, None)
+            elif selection.namespace or not self.namespaced:
+                self._watchers_of_path.pop(self._path(selection), None)
+
+    def watchers(self) -> list[CacheWatcher]:
+        found = list(self._watchers_of_all)
+        for groups in (self._watchers_of_namespace, self._watchers_of_path):
+            for group in groups.values():
+                found.extend(group)
+        return found
+
+    def _path(self, selection: Selection) -> str:
+        return f"{selection.namespace}/{selection.name}" if self.namespaced else selection.name
+
+    def _group_of(self, selection: Selection, create: bool = False) -> set[CacheWatcher]:
+        if selection.name and (selection.namespace or not self.namespaced):
+            groups, key = self._watchers_of_path, self._path(selection)
+        elif selection.namespace:
+            groups, key = self._watchers_of_namespace, selection.namespace
+        else:
+            return self._watchers_of_all
+        group = groups.get(key)
+        if group is None:
+            group = set()
+            if create:
+                groups[key] = group
+        return group

@@ -1,0 +1,82 @@
+"""What all registries of one server share: clock, randomness, admission, field managers, allocators."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from apiserver.admission.interfaces import AdmissionAttributes
+from apiserver.authentication.user import UserInfo
+from apiserver.machinery.objects import Object
+from apiserver.resources.resource_info import ResourceInfo
+
+
+class Admission(Protocol):
+    """The chain of admission plugins."""
+
+    async def admit(self, attributes: AdmissionAttributes) -> None: ...
+
+    async def validate(self, attributes: AdmissionAttributes) -> None: ...
+
+
+class NoAdmission:
+    """Lets everything pass."""
+
+    async def admit(self, attributes: AdmissionAttributes) -> None:
+        return
+
+    async def validate(self, attributes: AdmissionAttributes) -> None:
+        return
+
+
+class FieldManagers(Protocol):
+    """Keeps ``metadata.managedFields``: who owns which field."""
+
+    def update(self, info: ResourceInfo, subresource: str, live: Object | None, new: Object, manager: str, now: str) -> Object:
+        """``new`` with its managedFields after a create or update by ``manager``; ``live`` is what it replaces. Never raises: an
+        object whose managedFields cannot be read starts afresh."""
+
+    def apply(self, info: ResourceInfo, subresource: str, live: Object, applied: Object, manager: str, force: bool, now: str) -> Object:
+        """Server-side apply: the merged object. Raises StatusError (409 with the conflicts, 400)."""
+
+
+class Clock:
+    """RFC 3339 seconds of now; the text of one second is made once."""
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+        self._second = -1
+        self._text = ""
+
+    def now(self) -> float:
+        return self._now()
+
+    def text(self) -> str:
+        second = int(self._now())
+        if second != self._second:
+            self._second = second
+            self._text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
+        return self._text
+
+
+@dataclass(slots=True, kw_only=True)
+class Environment:
+    admission: Admission = field(default_factory=NoAdmission)
+    managers: FieldManagers | None = None
+    clock: Clock = field(default_factory=Clock)
+    random: random.Random = field(default_factory=random.SystemRandom)
+    allocators: Any = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Write:
+    """Who writes, and how. ``warn`` takes texts for ``Warning`` headers; ``options`` is the options object for admission."""
+
+    user: UserInfo
+    manager: str = ""
+    dry_run: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    warn: Callable[[str], None] = lambda text: None

@@ -1,0 +1,98 @@
+"""``Registry``: the Store of every resource and version that is served, over the storages of what is stored."""
+
+from __future__ import annotations
+
+from apiserver.machinery.objects import Object
+from apiserver.objectstore.interface import Selection
+from apiserver.objectstore.object_store import ObjectStore
+from apiserver.registry.environment import Environment
+from apiserver.registry.store import Store
+
+try:
+    from apiserver.registry.strategies import strategy_for
+except ImportError:
+    from apiserver.registry.strategy import Strategy
+    def strategy_for(info):
+        return Strategy()
+from apiserver.resources.resource_info import ResourceInfo
+from apiserver.resources.table import ResourceTable
+
+#: Kinds that nothing stores: each request is answered by a function.
+VIRTUAL = frozenset(
+    (
+        ("", "bindings"),
+        ("", "componentstatuses"),
+        ("authentication.k8s.io", "selfsubjectreviews"),
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authorization.k8s.io", "localsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectrulesreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+    )
+)
+
+
+class Registry:
+    """Stores are made at first use; storages of built-in resources at construction, so that ``ObjectStore.start`` loads them."""
+
+    def __init__(self, table: ResourceTable, objects: ObjectStore, env: Environment, *, event_ttl_seconds: int) -> None:
+        self.table = table
+        self.objects = objects
+        self.env = env
+        self._stores: dict[tuple[str, str, str], Store] = {}
+        for info in table:
+            if (info.group, info.resource) in VIRTUAL:
+                continue
+            ttl_seconds = event_ttl_seconds if info.storage_prefix == "events" else 0
+            objects.add(info.storage_prefix, info.namespaced, ttl_seconds)
+
+    def store(self, group: str, version: str, resource: str) -> Store | None:
+        found = self._stores.get((group, version, resource))
+        if found is None:
+            info = self.table.lookup(group, version, resource)
+            if info is None or (group, resource) in VIRTUAL:
+                return None
+            found = self._stores[(group, version, resource)] = self._make(info)
+        return found
+
+    def _make(self, info: ResourceInfo) -> Store:
+        storage = self.objects.storages()[info.storage_prefix]
+        return Store(info, self.table.storage_info(info) or info, storage, strategy_for(info), self.env)
+
+    def forget(self, info: ResourceInfo) -> None:
+        """A custom resource has changed or is gone."""
+        self._stores.pop((info.group, info.version, info.resource), None)
+
+    def stored(self, group: str, resource: str) -> Store:
+        """The Store of a built-in resource in its preferred version. Raises KeyError."""
+        info = self.table.preferred(group, resource)
+        if info is None:
+            raise KeyError(f"{resource}.{group}")
+        found = self.store(info.group, info.version, info.resource)
+        assert found is not None, info
+        return found
+
+
+class CachedObjects:
+    """``admission.interfaces.ObjectGetter`` over the caches: decoded objects are kept beside the bytes and must not be changed."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def get(self, group: str, resource: str, namespace: str, name: str) -> Object | None:
+        store = self._registry.stored(group, resource)
+        found = store.storage.get_now(store.path(namespace, name))
+        return None if found is None else found.shared()
+
+    def list(self, group: str, resource: str, namespace: str = "") -> list[Object]:
+        store = self._registry.stored(group, resource)
+        store.storage.freshen_now()
+        objects, _ = store.storage.cache.select(Selection(namespace=namespace))
+        return [obj.shared() for obj in objects]
+
+    def changed_at(self, group: str, resource: str) -> int:
+        """The revision of the resource's last change: what was derived from its objects is good as long as this stays."""
+        store = self._registry.stored(group, resource)
+        store.storage.freshen_now()
+        return store.storage.cache.changed_at
+

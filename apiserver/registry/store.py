@@ -1,0 +1,442 @@
+"""The generic ``Store``: what creating, changing and deleting objects of one resource means (apiserver ``registry/generic/registry``).
+
+Down once, up once: a change is one function old → new that runs against the newest version, and again if another write came first; so
+everything in it (patch, admission, strategy, validation) bears running twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from apiserver.admission.interfaces import AdmissionAttributes, Operation
+from apiserver.machinery import field_errors, go_json, object_meta_validation, objects, resource_version, status
+from apiserver.machinery.field_errors import FieldError
+from apiserver.machinery.objects import Object
+from apiserver.machinery.status import StatusError
+from apiserver.objectstore import codec
+from apiserver.objectstore.cache_watcher import CacheWatcher
+from apiserver.objectstore.interface import KeyExistsError, ListResult, RevisionMatch, Selection, StoredObject
+from apiserver.objectstore.kv_object_storage import KvObjectStorage
+from apiserver.objectstore.statuses import as_statuses
+from apiserver.registry import before, conversion, deletion
+from apiserver.registry.deletion import DeleteOptions
+from apiserver.registry.environment import Environment, Write
+from apiserver.registry.strategy import Strategy, StrategyContext
+from apiserver.resources.resource_info import ResourceInfo
+
+#: Old → new. The old object is the function's own copy; the new one must share nothing with anything that outlives the call.
+Build = Callable[[Object], Awaitable[Object]]
+
+STATUS = "status"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """``object``: the object as it was, or as it waits for its end. ``gone``: whether it is away (or would be, in a dry run)."""
+
+    object: StoredObject
+    gone: bool
+
+
+class Store:
+    """One resource in one served version. ``stored`` is the resource in the version in which its objects are stored."""
+
+    def __init__(self, info: ResourceInfo, stored: ResourceInfo, storage: KvObjectStorage, strategy: Strategy, env: Environment) -> None:
+        self.info = info
+        self.stored = stored
+        self.storage = storage
+        self.strategy = strategy
+        self.env = env
+        self.converts = info.api_version != stored.api_version
+        self.supports_grace = info.group == "" and info.resource == "pods"
+        #: called after an object of the resource is gone for good
+        self.after_delete: Callable[[Object], None] | None = None
+
+    # -- reads ---------------------------------------------------------------------------------------------------------------
+
+    def path(self, namespace: str, name: str) -> str:
+        return f"{namespace}/{name}" if self.info.namespaced else name
+
+    async def get(self, namespace: str, name: str, min_revision: int = -1) -> StoredObject:
+        with as_statuses(self.info, name):
+            found = await self.storage.get(self.path(namespace, name), min_revision)
+        if found is None:
+            raise status.not_found(self.info.group, self.info.resource, name)
+        return found
+
+    async def list_objects(
+        self,
+        selection: Selection,
+        *,
+        revision: int = -1,
+        match: RevisionMatch = RevisionMatch.UNSET,
+        limit: int = 0,
+        after: str = "",
+        after_revision: int = 0,
+    ) -> ListResult:
+        """Raises ExpiredError for a continued list (the handler words it), StatusError else."""
+        return await self.storage.list_objects(
+            selection, revision=revision, match=match, limit=limit, after=after, after_revision=after_revision
+        )
+
+    async def watch(
+        self, selection: Selection, revision: int, *, initial_events_end: bool = False
+    ) -> tuple[CacheWatcher, list[StoredObject]]:
+        with as_statuses(self.info, ""):
+            return await self.storage.watch(selection, revision, initial_events_end=initial_events_end)
+
+    async def wait_for(self, revision: int) -> None:
+        """Return once the cache has reached ``revision`` (0: what a linearizable read would see now); raises 504."""
+        with as_statuses(self.info, ""):
+            await self.storage.wait_for(revision)
+
+    def decode(self, stored: StoredObject) -> Object:
+        """A stored object as a dict of the caller's own, in the served version."""
+        obj = stored.decode()
+        return conversion.convert(obj, self.info) if self.converts else obj
+
+    def served(self, stored: StoredObject) -> bytes:
+        """The JSON that is served for a stored object."""
+        return stored.raw if not self.converts else self.encode(self.decode(stored))
+
+    def encode(self, obj: Object) -> bytes:
+        """JSON of an object in the served version, resourceVersion included if it has one."""
+        version = obj["metadata"].get("resourceVersion")
+        value = codec.encode(obj)
+        return codec.served(value, int(version)) if version else value
+
+    def stored_type_prefix(self) -> bytes:
+        return codec.type_prefix(self.stored.api_version, self.stored.kind)
+
+    def _to_storage(self, obj: Object) -> Object:
+        return conversion.convert(dict(obj), self.stored) if self.converts else obj
+
+    def _unwritten(self, path: str, obj: Object, revision: int) -> StoredObject:
+        """What a dry run answers."""
+        value = codec.encode(self._to_storage(obj))
+        return StoredObject(path, codec.served(value, revision) if revision else value, revision)
+
+    # -- create --------------------------------------------------------------------------------------------------------------
+
+    async def create(self, write: Write, namespace: str, obj: Object) -> StoredObject:
+        """Store a decoded and defaulted object that is the Store's own. Raises StatusError."""
+        metadata = obj["metadata"]
+        if metadata.get("resourceVersion"):
+            raise StatusError(status.failure(500, "", "resourceVersion should not be set on objects to be created"))
+        generated = not metadata.get("name") and bool(metadata.get("generateName"))
+        now = self.env.clock.text()
+        if self.info.namespaced:
+            metadata["namespace"] = namespace
+        if self.env.managers is not None:
+            obj = self.env.managers.update(self.info, "", None, obj, write.manager, now)
+            metadata = obj["metadata"]
+        attributes = self._attributes(Operation.CREATE, write, namespace, metadata.get("name") or "", obj, None)
+        await self.env.admission.admit(attributes)
+        attempts = before.GENERATE_NAME_ATTEMPTS if generated else 1
+        while True:
+            attempts -= 1
+            before.of_create(
+                obj, namespace=namespace, namespaced=self.info.namespaced, strategy=self.strategy, now=now, source=self.env.random
+            )
+            context = self._context(write, namespace, now)
+            self.strategy.prepare_for_create(context, obj)
+            errors = self._validate_metadata(obj) + self.strategy.validate(context, obj)
+            name = metadata.get("name") or ""
+            if errors:
+                raise status.invalid(self.info.group, self.info.kind, name, errors)
+            before.drop_empty_metadata(obj["metadata"])
+            for text in self.strategy.warnings(obj, None):
+                write.warn(text)
+            attributes.name = name
+            await self.env.admission.validate(attributes)
+            path = self.path(namespace, name)
+            try:
+                return await self._create(write, path, obj)
+            except KeyExistsError as error:
+                self._release(context)
+                if attempts:
+                    metadata.pop("name")
+                    continue
+                raise self._exists(path, name, generated) from error
+            except BaseException:
+                self._release(context)
+                raise
+
+    async def _create(self, write: Write, path: str, obj: Object) -> StoredObject:
+        """Raises KeyExistsError beside StatusError, since a generated name may be tried again."""
+        with as_statuses(self.info, obj["metadata"]["name"]):
+            if write.dry_run:
+                if await self.storage.get(path) is not None:
+                    raise KeyExistsError(path)
+                return self._unwritten(path, obj, 0)
+            return await self.storage.create(path, self._to_storage(obj))
+
+    def _exists(self, path: str, name: str, generated: bool) -> StatusError:
+        error = status.already_exists(self.info.group, self.info.resource, name)
+        if generated:
+            message = error.status["message"]
+            error.status["message"] = f"{message}, the server was not able to generate a unique name for the object"
+            error.status["details"]["retryAfterSeconds"] = 1
+        current = self.storage.get_now(path)
+        if current is not None and objects.is_being_deleted(current.decode()):
+            error.status["message"] = f"object is being deleted: {error.status['message']}"
+        return error
+
+    # -- update and patch ----------------------------------------------------------------------------------------------------
+
+    async def update(
+        self,
+        write: Write,
+        namespace: str,
+        name: str,
+        build: Build,
+        *,
+        subresource: str = "",
+        force_allow_create: Build | None = None,
+        manages_fields: bool = True,
+    ) -> tuple[StoredObject, bool]:
+        """Replace an object by what ``build`` makes of it; the new version and whether it was created.
+
+        ``force_allow_create``: makes the object of nothing where there is none (apply, PUT of kinds that allow it).
+        ``manages_fields`` False: ``build`` keeps managedFields itself (apply).
+        """
+        path = self.path(namespace, name)
+        unwritten: StoredObject | None = None
+        goes = False
+
+        async def change(current: StoredObject) -> Object | None:
+            nonlocal unwritten, goes
+            unwritten, goes = None, False
+            old = self.decode(current)
+            new = await self._changed(write, namespace, name, old, build, self.decode(current), subresource, manages_fields)
+            if new is None:
+                return None
+            goes = self._goes(new, old)
+            if goes or write.dry_run:
+                unwritten = self._unwritten(path, new, current.revision)
+                return None
+            return self._to_storage(new)
+
+        while True:
+            with as_statuses(self.info, name):
+                if force_allow_create is not None and await self.storage.get(path) is None:
+                    new = await force_allow_create({})
+                    return await self.create(write, namespace, new), True
+                result = await self.storage.guaranteed_update(path, change)
+                if unwritten is None:
+                    return result, False
+                if not goes or write.dry_run:
+                    return unwritten, False
+                if await self.storage.delete(path, result.revision) is not None:
+                    if self.after_delete is not None:
+                        self.after_delete(self.decode(result))
+                    return unwritten, False
+            # another write came between the check and the deletion: once more
+
+    async def _changed(
+        self,
+        write: Write,
+        namespace: str,
+        name: str,
+        old: Object,
+        build: Build,
+        own_old: Object,
+        subresource: str,
+        manages_fields: bool,
+    ) -> Object | None:
+        """The new object, or None for one that changes nothing."""
+        new = await build(own_old)
+        metadata = new["metadata"]
+        self._check_identity(name, metadata, old["metadata"])
+        now = self.env.clock.text()
+        if self.env.managers is not None and manages_fields:
+            new = self.env.managers.update(self.info, subresource, old, new, write.manager, now)
+        attributes = self._attributes(Operation.UPDATE, write, namespace, name, new, old, subresource)
+        await self.env.admission.admit(attributes)
+        before.of_update(new, old)
+        context = self._context(write, namespace, now)
+        strategy = self.strategy
+        if subresource == STATUS:
+            strategy.prepare_for_status_update(context, new, old)
+        elif subresource in ("", "scale"):
+            strategy.prepare_for_update(context, new, old)
+            if strategy.has_generation and strategy.spec_changed(new, old):
+                new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        metadata = new["metadata"]
+        metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
+        errors = object_meta_validation.validate_update(new, old, builtin=self.info.builtin)
+        if subresource == STATUS:
+            errors = errors + strategy.validate_status_update(context, new, old)
+        elif subresource in ("", "scale"):
+            errors = errors + strategy.validate_update(context, new, old)
+        if errors:
+            raise status.invalid(self.info.group, self.info.kind, name, errors)
+        before.drop_empty_metadata(metadata)
+        for text in strategy.warnings(new, old):
+            write.warn(text)
+        await self.env.admission.validate(attributes)
+        return None if new == old else new
+
+    def _check_identity(self, name: str, metadata: Object, before: Object) -> None:
+        """UID precondition and optimistic lock."""
+        uid = metadata.get("uid")
+        if uid and uid != before.get("uid"):
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before.get('uid', '')}"
+            raise status.conflict(self.info.group, self.info.resource, name, why)
+        version = metadata.get("resourceVersion") or ""
+        try:
+            wanted = resource_version.of_object(version)
+        except go_json.GoError as error:
+            raise status.bad_request(str(error)) from error
+        if not wanted:
+            if self.strategy.allow_unconditional_update:
+                return
+            path = "metadata.resourceVersion"
+            errors = [field_errors.invalid(path, 0, "must be specified for an update")]
+            raise status.invalid(self.info.group, self.info.resource, name, errors)
+        if version != before["resourceVersion"]:
+            raise status.conflict(self.info.group, self.info.resource, name, status.MODIFIED)
+
+    def _goes(self, new: Object, old: Object) -> bool:
+        if not deletion.goes_with_update(new, old):
+            return False
+        if self.info.resource == "namespaces" and self.info.group == "":
+            return not objects.get(new, "spec", "finalizers")
+        return True
+
+    # -- delete --------------------------------------------------------------------------------------------------------------
+
+    async def delete(self, write: Write, namespace: str, name: str, options: DeleteOptions) -> Deleted:
+        """Delete, or begin to. ``options.dry_run`` is the caller's ``write.dry_run``. Raises StatusError."""
+        path = self.path(namespace, name)
+        while True:
+            with as_statuses(self.info, name):
+                current = await self.get(namespace, name)
+                done = await self._delete_version(write, namespace, name, path, current, options)
+            if done is not None:
+                return done
+
+    async def _delete_version(
+        self, write: Write, namespace: str, name: str, path: str, current: StoredObject, options: DeleteOptions
+    ) -> Deleted | None:
+        """None: another write came first."""
+        old = self.decode(current)
+        self._check_preconditions(name, old, options)
+        attributes = self._attributes(Operation.DELETE, write, namespace, name, None, old)
+        await self.env.admission.admit(attributes)
+        await self.env.admission.validate(attributes)
+        now, options = self.env.clock.text(), options.copy()
+        new = self.decode(current)
+        grace = deletion.begin(new, options, supports_grace=self.supports_grace, now=now)
+        if grace.pending:
+            return Deleted(object=current, gone=False)
+        finalizers = new["metadata"].get("finalizers") or []
+        wanted = deletion.garbage_collection_finalizers(finalizers, options, self.strategy.default_garbage_collection)
+        if wanted is not None:
+            new["metadata"]["finalizers"] = finalizers = wanted
+        if self._marks_namespace(new, options, now):
+            finalizers = [*finalizers, *(objects.get(new, "spec", "finalizers") or [])]
+        elif not grace.graceful and finalizers:
+            deletion.mark(new, now)
+        marked = grace.graceful or bool(finalizers)
+        before.drop_empty_metadata(new["metadata"])
+        held = bool(finalizers) or (grace.graceful and bool(options.grace_period_seconds))
+        last = current
+        if marked and new != old:
+            if write.dry_run:
+                last = self._unwritten(path, new, current.revision)
+            else:
+                written = await self.storage.update(path, self._to_storage(new), current.revision)
+                if written is None:
+                    return None
+                last = written
+        if held:
+            return Deleted(object=last, gone=False)
+        if not write.dry_run:
+            revision = await self.storage.delete(path, last.revision)
+            if revision is None:
+                return None
+            if self.after_delete is not None:
+                self.after_delete(old)
+            last = StoredObject(path, codec.served_again(last.raw, revision), revision)
+        return Deleted(object=last, gone=True)
+
+    def _marks_namespace(self, obj: Object, options: DeleteOptions, now: str) -> bool:
+        """A namespace goes when its controller has emptied it and takes ``kubernetes`` out of its spec.finalizers."""
+        if self.info.group or self.info.resource != "namespaces":
+            return False
+        metadata = obj["metadata"]
+        metadata.setdefault("deletionTimestamp", now)
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+        return bool(objects.get(obj, "spec", "finalizers"))
+
+    def _check_preconditions(self, name: str, obj: Object, options: DeleteOptions) -> None:
+        metadata = obj["metadata"]
+        if options.uid is not None and options.uid != metadata.get("uid"):
+            why = (
+                f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata.get('uid', '')}). "
+                "The object might have been deleted and then recreated"
+            )
+            raise status.conflict(self.info.group, self.info.kind, name, why)
+        if options.resource_version is not None and options.resource_version != metadata["resourceVersion"]:
+            why = (
+                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion in record "
+                f"({metadata['resourceVersion']}). The object might have been modified"
+            )
+            raise status.conflict(self.info.group, self.info.kind, name, why)
+
+    # -- shared --------------------------------------------------------------------------------------------------------------
+
+    def _context(self, write: Write, namespace: str, now: str) -> StrategyContext:
+        return StrategyContext(
+            namespace=namespace, now=now, user=write.user.name, dry_run=write.dry_run, allocators=self.env.allocators
+        )
+
+    def _release(self, context: StrategyContext) -> None:
+        """Give back what a create that came to nothing had allocated."""
+
+    def _validate_metadata(self, obj: Object) -> list[FieldError]:
+        info = self.info
+        return object_meta_validation.validate(
+            obj, namespaced=info.namespaced, name_rule=self.strategy.name_rule, builtin=info.builtin
+        )
+
+    def _attributes(
+        self,
+        operation: Operation,
+        write: Write,
+        namespace: str,
+        name: str,
+        new: Object | None,
+        old: Object | None,
+        subresource: str = "",
+    ) -> AdmissionAttributes:
+        return AdmissionAttributes(
+            operation=operation,
+            info=self.info,
+            subresource=subresource,
+            namespace=namespace,
+            name=name,
+            user=write.user,
+            object=new,
+            old_object=old,
+            dry_run=write.dry_run,
+            options=write.options,
+            warnings=_Warnings(write),
+        )
+
+
+class _Warnings(list[str]):
+    """What admission plugins append goes straight to the request's warnings."""
+
+    def __init__(self, write: Write) -> None:
+        super().__init__()
+        self._write = write
+
+    def append(self, text: str) -> None:
+        self._write.warn(text)
+
+    def extend(self, texts: object) -> None:
+        for text in texts:  # type: ignore[attr-defined]
+            self._write.warn(text)

@@ -1,0 +1,159 @@
+"""The composition root: one API server over one store, from a configuration to a listener, and its orderly end.
+
+    listener ─ HandlerChain ─ ResourceEndpoint ─┬ resources: registry ─ objectstore ─ kv
+                                                 └ everything else: a FastAPI app (health, version, metrics, discovery, OpenAPI)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from apiserver import tls
+from apiserver.access import Access, build_access
+from apiserver.config import ServerConfig
+from apiserver.handler_chain import build_handler_chain
+from apiserver.handlers.endpoint import ResourceEndpoint
+from apiserver.handlers.scope import ResourceScope
+from apiserver.handlers.subresources import Subresources
+from apiserver.handlers.virtual import VirtualResources
+from apiserver.http_protocol import HttpListener
+from apiserver.objectstore.object_store import ObjectStore
+from apiserver.registry.environment import Environment
+from apiserver.registry.registry import Registry
+from apiserver.request.request_info import resolve
+from apiserver.resources.table import ResourceTable
+from apiserver.schemas.schema_set import SchemaSet
+from storage import api
+
+OnReady = Callable[[], Any]
+
+
+class ApiServer:
+    """Everything between a store and an ASGI app. ``start`` before the first request; ``run`` as long as it serves."""
+
+    def __init__(self, config: ServerConfig, kv: api.KV) -> None:
+        self.config = config
+        self.table = ResourceTable(config.kubernetes_version)
+        self.schemas = SchemaSet.load(config.kubernetes_version)
+        self.objects = ObjectStore(kv)
+        self.env = Environment(random=random.SystemRandom())
+        self.registry = Registry(self.table, self.objects, self.env, event_ttl_seconds=config.event_ttl_seconds)
+        self.access: Access = build_access(config, self.registry)
+        self.ready = False
+        self.app = self._build_app()
+
+    def _build_app(self) -> Any:
+        config = self.config
+        limit = config.max_request_body_bytes
+        virtual = VirtualResources(
+            self.schemas, self.access.tokens, self.access.authorizer, self.access.rbac, self._pods, limit
+        )
+        self.endpoint = ResourceEndpoint(
+            self.registry,
+            self.schemas,
+            Subresources(self.registry, self.access.issue_token, limit),
+            virtual,
+            self._build_fallback(),
+            max_body_bytes=limit,
+            min_request_timeout_seconds=config.min_request_timeout_seconds,
+        )
+        return build_handler_chain(
+            self.endpoint,
+            resolve=resolve,
+            authenticator=self.access.authenticator,
+            authorizer=self.access.authorizer,
+            max_requests_inflight=config.max_requests_inflight,
+            max_mutating_requests_inflight=config.max_mutating_requests_inflight,
+            request_timeout_seconds=config.request_timeout_seconds,
+        )
+
+    def _pods(self) -> ResourceScope:
+        scope = self.endpoint.scope("", "v1", "pods")
+        assert scope is not None, "pods are always served"
+        return scope
+
+    def _build_fallback(self) -> Any:
+        """What is no resource request: documents and probes, on FastAPI."""
+        from fastapi import FastAPI
+
+        from apiserver.discovery import routes as discovery_routes
+
+        app = FastAPI(title="Sampan", openapi_url=None, docs_url=None, redoc_url=None)
+        app.include_router(discovery_routes.router(self.table))
+        return app
+
+    async def start(self, address: str, port: int) -> None:
+        """Load the caches and make sure of the system's objects. ``address`` and ``port``: where this server is reached."""
+        from apiserver.bootstrap import create_system_objects
+
+        await self.objects.start()
+        await create_system_objects(self.registry, self.config.service_cluster_ip_range, address, port)
+        await self.objects.write_configuration(self.config.store.name, self.config.model_dump(mode="json"))
+        self.ready = True
+
+    async def run(self) -> None:
+        """Until cancelled, or until the store stops."""
+        await self.objects.run()
+
+    def stop(self) -> None:
+        """Not ready from now on; watches end, so that their clients go elsewhere."""
+        self.ready = False
+        self.objects.end_watches()
+
+
+async def serve_over(
+    config: ServerConfig, listener: socket.socket, kv: api.KV, *, stop: asyncio.Event, on_ready: OnReady | None = None
+) -> None:
+    """Serve on a bound socket until ``stop`` is set or the store stops. Raises OSError, ssl.SSLError for unusable certificates."""
+    server = ApiServer(config, kv)
+    context = tls.server_context(config.tls_cert_file, config.tls_private_key_file, config.client_ca_file)
+    http = HttpListener(server.app, listener, context)
+    host, port = listener.getsockname()[:2]
+    await server.start(host if host not in ("0.0.0.0", "::") else config.bind_address, port)
+    running = asyncio.create_task(server.run())
+    stopped = asyncio.create_task(stop.wait())
+    await http.start()
+    try:
+        if on_ready is not None:
+            on_ready()
+        await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        server.stop()
+        await http.stop()
+        for task in (running, stopped):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def serve(
+    config: ServerConfig, listener: socket.socket, *, stop: asyncio.Event, on_ready: OnReady | None = None
+) -> None:
+    """``serve_over`` the embedded store in ``config.store.data_dir``. Raises storage.errors.StoreError for a store that cannot be used."""
+    from storage.config import MemberConfig
+    from storage.member.member import Member
+
+    store = config.store
+    member = Member(
+        MemberConfig(
+            data_dir=store.data_dir,
+            wal_dir=store.wal_dir,
+            name=store.name,
+            snapshot_count=store.snapshot_count,
+            quota_backend_bytes=store.quota_backend_bytes,
+            heartbeat_interval_ms=store.heartbeat_interval,
+            election_timeout_ms=store.election_timeout,
+            max_request_bytes=store.max_request_bytes,
+            unsafe_no_fsync=store.unsafe_no_fsync,
+        )
+    )
+    await member.start()
+    try:
+        await serve_over(config, listener, member, stop=stop, on_ready=on_ready)
+    finally:
+        await member.stop()

@@ -1,0 +1,64 @@
+"""TLS of the API server: client certificates are asked for but not judged by the handshake.
+
+A certificate that has expired or that an unknown authority signed must end in a 401 Status, which a client can show, and not in a TLS
+alert. Python's ``ssl`` knows no such mode, OpenSSL does: a verify callback that accepts everything. So it is set on the context by
+ctypes. The authentication (``authentication.x509``) verifies the certificate in full.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+
+_VERIFY_PEER = 1
+_VERIFY_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
+
+
+#: kept for the life of the process, as OpenSSL holds the pointer
+_ACCEPT = _VERIFY_CALLBACK(lambda preverified, store_context: 1)
+
+
+class _SslContextHead(ctypes.Structure):
+    """How CPython's ``_ssl._SSLContext`` begins: an object header, then the ``SSL_CTX *``."""
+
+    _fields_ = [("refcount", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("ctx", ctypes.c_void_p)]
+
+
+def server_context(certificate: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
+    """A context for the listener. Raises OSError and ssl.SSLError for files that cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate, key)
+    context.set_alpn_protocols(["http/1.1"])
+    if client_ca is None:
+        return context
+    context.verify_mode = ssl.CERT_OPTIONAL
+    if not _accept_any_certificate(context):
+        _log.warning("client certificates are verified by the TLS handshake: a bad one ends the connection instead of a 401")
+        context.load_verify_locations(client_ca)
+    return context
+
+
+def _accept_any_certificate(context: ssl.SSLContext) -> bool:
+    """Whether the callback could be set: it cannot where OpenSSL is linked into the interpreter with its symbols hidden."""
+    import _ssl
+
+    try:
+        library = ctypes.CDLL(getattr(_ssl, "__file__", None))
+        set_verify: Callable[..., None] = library.SSL_CTX_set_verify
+        get_mode = library.SSL_CTX_get_verify_mode
+    except (OSError, AttributeError):
+        return False
+    get_mode.argtypes, get_mode.restype = [ctypes.c_void_p], ctypes.c_int
+    set_verify.argtypes, set_verify.restype = [ctypes.c_void_p, ctypes.c_int, _VERIFY_CALLBACK], None  # type: ignore[attr-defined]
+    pointer = _SslContextHead.from_address(id(context)).ctx
+    # the pointer is the right one only if it tells the mode that was just set
+    if not pointer or get_mode(pointer) != _VERIFY_PEER:
+        return False
+    set_verify(pointer, _VERIFY_PEER, _ACCEPT)
+    return True
