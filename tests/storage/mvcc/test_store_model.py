@@ -110,7 +110,7 @@ class StoreMachine(RuleBasedStateMachine):
             api.SortTarget.MOD: lambda kv: kv.mod_revision,
             api.SortTarget.VALUE: lambda kv: kv.value,
         }
-        expected.sort(key=sort_keys[sort_target], reverse=order == api.SortOrder.DESCEND)  # type: ignore[arg-type]
+        expected.sort(key=sort_keys[sort_target], reverse=order == api.SortOrder.DESCEND)
         request = api.RangeRequest(
             key=b"\0",
             range_end=b"\0",
