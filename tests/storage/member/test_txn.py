@@ -135,9 +135,9 @@ async def test_a_transaction_refused_by_the_state_changes_nothing(request_: api.
 async def test_every_target_can_be_compared_in_every_way() -> None:
     kv = MemoryKV()
     await kv.lease_grant(100, lease_id=5)
-    for value in (b"x", b"m"):
-        await kv.put(put(b"a", value, lease=5))
-    actual = {
+    for written in (b"x", b"m"):
+        await kv.put(put(b"a", written, lease=5))
+    actual: dict[api.CompareTarget, int | bytes] = {
         api.CompareTarget.VERSION: 2,
         api.CompareTarget.CREATE: 2,
         api.CompareTarget.MOD: 3,
@@ -145,6 +145,8 @@ async def test_every_target_can_be_compared_in_every_way() -> None:
         api.CompareTarget.VALUE: b"m",
     }
     for target, value in actual.items():
+        lower: int | bytes
+        higher: int | bytes
         lower, higher = (b"l", b"n") if isinstance(value, bytes) else (value - 1, value + 1)
         for operand, holds in ((lower, {GREATER, NOT_EQUAL}), (value, {EQUAL}), (higher, {LESS, NOT_EQUAL})):
             for result in api.CompareResult:

@@ -149,6 +149,12 @@ class StoreMachine(RuleBasedStateMachine):
     def revisions_agree(self) -> None:
         assert self.store.current_revision == self.model.revision
 
+    @invariant()
+    def counts_agree(self) -> None:
+        for key, end in ((b"\0", b"\0"), (b"b", b"d")):
+            counted = self.store.range(api.RangeRequest(key=key, range_end=end, count_only=True))
+            assert counted.count == len(self.model.range(key, end))
+
     def teardown(self) -> None:
         if hasattr(self, "store"):
             events = self.model.events
