@@ -22,9 +22,12 @@ from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.subresources import Subresources
 from apiserver.handlers.virtual import VirtualResources
 from apiserver.http_protocol import HttpListener
+from apiserver.objectstore.interface import StoredObject
 from apiserver.objectstore.object_store import ObjectStore
 from apiserver.registry.environment import Environment
+from apiserver.registry.field_managers import SchemaFieldManagers
 from apiserver.registry.registry import Registry
+from apiserver.registry.service_allocators import MemoryServiceAllocators
 from apiserver.request.request_info import resolve
 from apiserver.resources.table import ResourceTable
 from apiserver.schemas.schema_set import SchemaSet
@@ -41,7 +44,9 @@ class ApiServer:
         self.table = ResourceTable(config.kubernetes_version)
         self.schemas = SchemaSet.load(config.kubernetes_version)
         self.objects = ObjectStore(kv)
-        self.env = Environment(random=random.SystemRandom())
+        source = random.SystemRandom()
+        self.allocators = MemoryServiceAllocators(config.service_cluster_ip_range, config.service_node_port_range, source)
+        self.env = Environment(random=source, allocators=self.allocators, managers=SchemaFieldManagers(self.schemas))
         self.registry = Registry(self.table, self.objects, self.env, event_ttl_seconds=config.event_ttl_seconds)
         self.access: Access = build_access(config, self.registry)
         self.ready = False
@@ -92,9 +97,21 @@ class ApiServer:
         from apiserver.bootstrap import create_system_objects
 
         await self.objects.start()
+        services = self.registry.stored("", "services")
+        self.allocators.restore(obj.decode() for obj in services.storage.cache.values())
+        services.storage.cache.observe(self._service_changed)
         await create_system_objects(self.registry, self.config.service_cluster_ip_range, address, port)
         await self.objects.write_configuration(self.config.store.name, self.config.model_dump(mode="json"))
         self.ready = True
+
+    def _service_changed(self, new: StoredObject | None, old: StoredObject | None) -> None:
+        """Addresses and ports of services that are gone, or need them no more, are free again."""
+        if old is None:
+            return
+        if new is None:
+            self.allocators.release_service(old.decode())
+        else:
+            self.allocators.release_unused(old.decode(), new.decode())
 
     async def run(self) -> None:
         """Until cancelled, or until the store stops."""

@@ -10,7 +10,7 @@ from apiserver.handlers import response
 from apiserver.handlers.create import body_timeout
 from apiserver.handlers.reading import send_list, send_stored
 from apiserver.handlers.response import Send
-from apiserver.handlers.scope import ResourceScope, cannot_be_handled, unrecognized
+from apiserver.handlers.scope import ResourceScope, cannot_be_handled, json_of, unrecognized
 from apiserver.handlers.selection import selection_of
 from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
@@ -22,7 +22,7 @@ from apiserver.registry.environment import Write
 from apiserver.request import body as request_body
 from apiserver.request import options as request_options
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import YAML, body_type, negotiate
+from apiserver.request.negotiation import body_type, negotiate
 from apiserver.request.options import META_GROUP, list_options
 from apiserver.request.request_context import RequestContext
 
@@ -117,8 +117,7 @@ def _from_query(context: RequestContext) -> DeleteOptions:
 def _from_body(body: bytes, context: RequestContext) -> DeleteOptions:
     original = body
     try:
-        if body_type(context.headers) == YAML:
-            body = request_body.yaml_to_json(body)
+        body = json_of(body, body_type(context.headers), "DeleteOptions")
         value = orjson.loads(body)
     except ValueError as error:
         raise unrecognized("DeleteOptions", f"couldn't get version/kind; json parse error: {error}", original) from error

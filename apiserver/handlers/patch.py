@@ -127,8 +127,8 @@ def _apply(scope: ResourceScope, context: RequestContext, body: bytes, options: 
         assert managers is not None, "server-side apply needs field managers"
         now = store.env.clock.text()
         applied = orjson.loads(source)
-        new = managers.apply(info, subresource, old, applied, options.field_manager, bool(options.force), now)
-        new = own_metadata(new)
+        new = managers.apply(info, subresource, old or None, applied, options.field_manager, bool(options.force), now)
+        new = objects.deep_copy(new)
         store.strategy.default(new)
         return new
 

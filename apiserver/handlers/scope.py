@@ -11,14 +11,14 @@ from apiserver.objectstore import codec
 from apiserver.registry.environment import Write
 from apiserver.registry.store import Store
 from apiserver.request import body as request_body
-from apiserver.request.negotiation import YAML
+from apiserver.request.negotiation import JSON, PROTOBUF, YAML
 from apiserver.request.options import WriteOptions
 from apiserver.request.request_context import RequestContext
 from apiserver.resources import columns
 from apiserver.resources.columns import Printer
 from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import minor_of
-from apiserver.schemas import decoding
+from apiserver.schemas import decoding, protobuf
 from apiserver.schemas.json_bodies import DecodeError
 
 if TYPE_CHECKING:
@@ -103,12 +103,8 @@ def decode_as(
     schemas: SchemaSet, info: ResourceInfo, kind: str, body: bytes, media_type: str, options: WriteOptions, context: RequestContext
 ) -> Object:
     """A body of the kind ``kind`` in the group and version of ``info`` (subresources have kinds of their own). Raises 400."""
-    original = body
-    if media_type == YAML:
-        try:
-            body = request_body.yaml_to_json(body)
-        except ValueError as error:
-            raise unrecognized(kind, f"couldn't get version/kind; {error}", original) from error
+    if media_type != JSON:
+        body = json_of(body, media_type, kind)
     type_, validator = schemas.type_of(info.group, info.version, kind), schemas.validator_of(info.group, info.version, kind)
     said_kind, said_version = "", ""
     try:
@@ -130,6 +126,18 @@ def decode_as(
         raise cannot_be_handled(said_kind, version, kind, why)
     tell_strict_errors(decoded.strict_errors, options, context, said_kind, info.version, kind)
     return {**obj, "apiVersion": info.api_version, "kind": kind, "metadata": dict(obj.get("metadata") or {})}
+
+
+def json_of(body: bytes, media_type: str, kind: str) -> bytes:
+    """The JSON of a body in YAML or protobuf. Raises 400."""
+    try:
+        if media_type == YAML:
+            return request_body.yaml_to_json(body)
+        if media_type == PROTOBUF:
+            return protobuf.to_json(body)
+    except ValueError as error:
+        raise unrecognized(kind, f"couldn't get version/kind; {error}", body) from error
+    return body
 
 
 def kind_info(group: str, version: str, kind: str) -> ResourceInfo:

@@ -39,8 +39,11 @@ class FieldManagers(Protocol):
         """``new`` with its managedFields after a create or update by ``manager``; ``live`` is what it replaces. Never raises: an
         object whose managedFields cannot be read starts afresh."""
 
-    def apply(self, info: ResourceInfo, subresource: str, live: Object, applied: Object, manager: str, force: bool, now: str) -> Object:
-        """Server-side apply: the merged object. Raises StatusError (409 with the conflicts, 400)."""
+    def apply(
+        self, info: ResourceInfo, subresource: str, live: Object | None, applied: Object, manager: str, force: bool, now: str
+    ) -> Object:
+        """Server-side apply: the merged object, which shares parts with both arguments. Raises StatusError (400, 409 with
+        the conflicts)."""
 
 
 class Clock:

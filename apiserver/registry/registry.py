@@ -7,13 +7,7 @@ from apiserver.objectstore.interface import Selection
 from apiserver.objectstore.object_store import ObjectStore
 from apiserver.registry.environment import Environment
 from apiserver.registry.store import Store
-
-try:
-    from apiserver.registry.strategies import strategy_for
-except ImportError:
-    from apiserver.registry.strategy import Strategy
-    def strategy_for(info):
-        return Strategy()
+from apiserver.registry.strategies import strategy_for
 from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import ResourceTable
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from apiserver.admission.interfaces import AdmissionAttributes, Operation
-from apiserver.machinery import field_errors, go_json, object_meta_validation, objects, resource_version, status
+from apiserver.machinery import field_errors, go_json, managed_fields, object_meta_validation, objects, resource_version, status
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
@@ -50,8 +50,6 @@ class Store:
         self.env = env
         self.converts = info.api_version != stored.api_version
         self.supports_grace = info.group == "" and info.resource == "pods"
-        #: called after an object of the resource is gone for good
-        self.after_delete: Callable[[Object], None] | None = None
 
     # -- reads ---------------------------------------------------------------------------------------------------------------
 
@@ -140,27 +138,28 @@ class Store:
                 obj, namespace=namespace, namespaced=self.info.namespaced, strategy=self.strategy, now=now, source=self.env.random
             )
             context = self._context(write, namespace, now)
-            self.strategy.prepare_for_create(context, obj)
-            errors = self._validate_metadata(obj) + self.strategy.validate(context, obj)
-            name = metadata.get("name") or ""
-            if errors:
-                raise status.invalid(self.info.group, self.info.kind, name, errors)
-            before.drop_empty_metadata(obj["metadata"])
-            for text in self.strategy.warnings(obj, None):
-                write.warn(text)
-            attributes.name = name
-            await self.env.admission.validate(attributes)
-            path = self.path(namespace, name)
             try:
+                self.strategy.prepare_for_create(context, obj)
+                metadata = obj["metadata"]
+                errors = self._validate_metadata(obj) + self.strategy.validate(context, obj)
+                name = metadata.get("name") or ""
+                if errors:
+                    raise status.invalid(self.info.group, self.info.kind, name, errors)
+                before.drop_empty_metadata(metadata)
+                for text in self.strategy.warnings(obj, None):
+                    write.warn(text)
+                attributes.name = name
+                await self.env.admission.validate(attributes)
+                path = self.path(namespace, name)
                 return await self._create(write, path, obj)
             except KeyExistsError as error:
-                self._release(context)
+                _undo(context)
                 if attempts:
                     metadata.pop("name")
                     continue
                 raise self._exists(path, name, generated) from error
             except BaseException:
-                self._release(context)
+                _undo(context)
                 raise
 
     async def _create(self, write: Write, path: str, obj: Object) -> StoredObject:
@@ -204,12 +203,15 @@ class Store:
         path = self.path(namespace, name)
         unwritten: StoredObject | None = None
         goes = False
+        context = self._context(write, namespace, self.env.clock.text())
 
         async def change(current: StoredObject) -> Object | None:
             nonlocal unwritten, goes
             unwritten, goes = None, False
+            _undo(context)
             old = self.decode(current)
-            new = await self._changed(write, namespace, name, old, build, self.decode(current), subresource, manages_fields)
+            own_old = self.decode(current)
+            new = await self._changed(write, context, name, old, build, own_old, subresource, manages_fields)
             if new is None:
                 return None
             goes = self._goes(new, old)
@@ -223,21 +225,23 @@ class Store:
                 if force_allow_create is not None and await self.storage.get(path) is None:
                     new = await force_allow_create({})
                     return await self.create(write, namespace, new), True
-                result = await self.storage.guaranteed_update(path, change)
+                try:
+                    result = await self.storage.guaranteed_update(path, change)
+                except BaseException:
+                    _undo(context)
+                    raise
                 if unwritten is None:
                     return result, False
                 if not goes or write.dry_run:
                     return unwritten, False
                 if await self.storage.delete(path, result.revision) is not None:
-                    if self.after_delete is not None:
-                        self.after_delete(self.decode(result))
                     return unwritten, False
             # another write came between the check and the deletion: once more
 
     async def _changed(
         self,
         write: Write,
-        namespace: str,
+        context: StrategyContext,
         name: str,
         old: Object,
         build: Build,
@@ -249,13 +253,11 @@ class Store:
         new = await build(own_old)
         metadata = new["metadata"]
         self._check_identity(name, metadata, old["metadata"])
-        now = self.env.clock.text()
         if self.env.managers is not None and manages_fields:
-            new = self.env.managers.update(self.info, subresource, old, new, write.manager, now)
-        attributes = self._attributes(Operation.UPDATE, write, namespace, name, new, old, subresource)
+            new = self.env.managers.update(self.info, subresource, old, new, write.manager, context.now)
+        attributes = self._attributes(Operation.UPDATE, write, context.namespace, name, new, old, subresource)
         await self.env.admission.admit(attributes)
         before.of_update(new, old)
-        context = self._context(write, namespace, now)
         strategy = self.strategy
         if subresource == STATUS:
             strategy.prepare_for_status_update(context, new, old)
@@ -276,7 +278,7 @@ class Store:
         for text in strategy.warnings(new, old):
             write.warn(text)
         await self.env.admission.validate(attributes)
-        return None if new == old else new
+        return None if managed_fields.restore_timestamps(old, new) == old else new
 
     def _check_identity(self, name: str, metadata: Object, before: Object) -> None:
         """UID precondition and optimistic lock."""
@@ -357,8 +359,6 @@ class Store:
             revision = await self.storage.delete(path, last.revision)
             if revision is None:
                 return None
-            if self.after_delete is not None:
-                self.after_delete(old)
             last = StoredObject(path, codec.served_again(last.raw, revision), revision)
         return Deleted(object=last, gone=True)
 
@@ -390,11 +390,12 @@ class Store:
 
     def _context(self, write: Write, namespace: str, now: str) -> StrategyContext:
         return StrategyContext(
-            namespace=namespace, now=now, user=write.user.name, dry_run=write.dry_run, allocators=self.env.allocators
+            namespace=namespace,
+            now=now,
+            user=write.user.name,
+            dry_run=write.dry_run,
+            allocators=None if write.dry_run else self.env.allocators,
         )
-
-    def _release(self, context: StrategyContext) -> None:
-        """Give back what a create that came to nothing had allocated."""
 
     def _validate_metadata(self, obj: Object) -> list[FieldError]:
         info = self.info
@@ -425,6 +426,12 @@ class Store:
             options=write.options,
             warnings=_Warnings(write),
         )
+
+
+def _undo(context: StrategyContext) -> None:
+    """Give back what was allocated for a write that came to nothing."""
+    while context.undo:
+        context.undo.pop()()
 
 
 class _Warnings(list[str]):

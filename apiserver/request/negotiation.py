@@ -147,12 +147,12 @@ def content_type(headers: Mapping[bytes, bytes]) -> str:
 
 
 def body_type(headers: Mapping[bytes, bytes]) -> str:
-    """The type of an object's body: JSON (also when unsaid) or YAML; raises 415."""
+    """The type of an object's body: JSON (also when unsaid), YAML or Kubernetes' protobuf; raises 415."""
     media_type = content_type(headers)
     if media_type in ("", JSON):
         return JSON
-    if media_type == YAML:
-        return YAML
+    if media_type in (YAML, PROTOBUF):
+        return media_type
     raise unsupported_body_type()
 
 

@@ -178,7 +178,9 @@ class Wal:
         frame, checksum = encode_frame(payload, number=self._number, previous=self._checksum)
         failpoints.hit("wal.before_write")
         self._writer.append(frame)
-        failpoints.hit("wal.after_write")
+        failpoints.hit("wal.before_sync")
+        self._writer.sync()
+        failpoints.hit("wal.after_sync")
         self._number += 1
         self._checksum = checksum
 
