@@ -3,7 +3,7 @@
 Code calls ``hit("room.name")`` before and after durable steps. While nothing is armed that is one load and one test. Only tests arm
 points; there is no way to do so from a command line or the environment.
 
-    with failpoints.armed("wal.before_sync", lambda: os._exit(9)): ...
+    with failpoints.armed("wal.before_write", lambda: os._exit(9)): ...
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Final
 NAMES: Final = frozenset(
     {
         "wal.before_write",
-        "wal.before_sync",
-        "wal.after_sync",
+        "wal.after_write",
         "wal.before_rotate",
         "wal.after_rotate",
         "wal.before_snapshot_marker",

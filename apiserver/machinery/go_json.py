@@ -108,3 +108,36 @@ def kind_of(value: Any) -> str:
     if isinstance(value, dict):
         return "object"
     return "null"
+
+
+def shown(value: Any) -> str:
+    """Go's ``%v`` of a JSON value."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{k}:{shown(value[k])}" for k in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(shown, value)) + "]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def shown_in_syntax(value: Any) -> str:
+    """Go's ``%#v`` of a JSON value."""
+    if isinstance(value, dict):
+        return "map[string]interface {}{" + ", ".join(f"{quote(k)}:{shown_in_syntax(value[k])}" for k in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[]interface {}{" + ", ".join(map(shown_in_syntax, value)) + "}"
+    if value is None:
+        return "interface {}(nil)"
+    return quote(value) if isinstance(value, str) else shown(value)
+
+
+def type_name(value: Any) -> str:
+    """Go's ``%T`` of a JSON value, integers being int64."""
+    if isinstance(value, dict):
+        return "map[string]interface {}"
+    if isinstance(value, list):
+        return "[]interface {}"
+    if value is None:
+        return "<nil>"
+    return {bool: "bool", int: "int64", float: "float64"}.get(type(value), "string")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from apiserver.machinery import json_patch
+from apiserver.machinery import go_json, json_patch
 from apiserver.machinery.apply_types import DEDUCED, ApplyType, Form
 from apiserver.machinery.fieldset import FieldSet, is_member, text_of
 from apiserver.machinery.typed_fields import Duplicates, TypedError, index, item_element
@@ -155,7 +155,7 @@ def _problems(kind: ApplyType, value: Any, path: tuple[str, ...]) -> Iterator[tu
             yield path, problem
     elif form in (Form.STRUCT, Form.MAP):
         if not isinstance(value, dict):
-            yield path, f"expected map, got &{{{_go(value)}}}"
+            yield path, f"expected map, got &{{{go_json.shown(value)}}}"
             return
         for name, part in value.items():
             if form is Form.STRUCT and not kind.declares(name) and not kind.source.preserve_unknown:
@@ -165,7 +165,7 @@ def _problems(kind: ApplyType, value: Any, path: tuple[str, ...]) -> Iterator[tu
             yield from _problems(child, part, (*path, key))
     elif form in _LISTS:
         if not isinstance(value, list):
-            yield path, f"expected list, got &{{{_go(value)}}}"
+            yield path, f"expected list, got &{{{go_json.shown(value)}}}"
             return
         yield from _list_problems(kind, value, path)
 
@@ -189,51 +189,19 @@ def _leaf_problem(kind: ApplyType, value: Any) -> str:
     container = isinstance(value, (dict, list))
     if shape in (Shape.INTEGER, Shape.NUMBER):
         if container or isinstance(value, (str, bool)):
-            return f"expected numeric (int or float), got {_go_type(value)}"
+            return f"expected numeric (int or float), got {go_json.type_name(value)}"
     elif shape in (Shape.STRING, Shape.TIME, Shape.MICRO_TIME):
         if not isinstance(value, str):
-            return f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
+            return f"expected string, got &value.valueUnstructured{{Value:{go_json.shown_in_syntax(value)}}}"
     elif shape is Shape.BOOLEAN:
         if not isinstance(value, bool):
-            return f"expected boolean, got &{{{_go(value)}}}"
+            return f"expected boolean, got &{{{go_json.shown(value)}}}"
     elif shape in (Shape.INT_OR_STRING, Shape.QUANTITY):
         if container:
-            return f"expected any scalar, got &{{{_go(value)}}}"
+            return f"expected any scalar, got &{{{go_json.shown(value)}}}"
     elif shape is Shape.LIST:
         if not isinstance(value, list):
-            return f"expected list, got &{{{_go(value)}}}"
+            return f"expected list, got &{{{go_json.shown(value)}}}"
     elif shape in (Shape.MAP, Shape.STRUCT) and not isinstance(value, dict):
-        return f"expected map, got &{{{_go(value)}}}"
+        return f"expected map, got &{{{go_json.shown(value)}}}"
     return ""
-
-
-def _go(value: Any) -> str:
-    """Go's ``%v`` of a JSON value."""
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{k}:{_go(value[k])}" for k in sorted(value)) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(map(_go, value)) + "]"
-    if value is None:
-        return "<nil>"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _go_syntax(value: Any) -> str:
-    """Go's ``%#v`` of a JSON value."""
-    if isinstance(value, dict):
-        return "map[string]interface {}{" + ", ".join(f'"{k}":{_go_syntax(value[k])}' for k in sorted(value)) + "}"
-    if isinstance(value, list):
-        return "[]interface {}{" + ", ".join(map(_go_syntax, value)) + "}"
-    if value is None:
-        return "interface {}(nil)"
-    return f'"{value}"' if isinstance(value, str) else _go(value)
-
-
-def _go_type(value: Any) -> str:
-    if isinstance(value, dict):
-        return "map[string]interface {}"
-    if isinstance(value, list):
-        return "[]interface {}"
-    return "bool" if isinstance(value, bool) else "string"
-
-

@@ -158,6 +158,14 @@ class ResourceTable:
             return info
         return self._resources.get((group, info.storage_version, info.resource))
 
+    def snapshot(self) -> ResourceTable:
+        """A table of what is served now, which later changes of this one do not reach (to be read by another thread)."""
+        copy = ResourceTable.__new__(ResourceTable)
+        copy.kubernetes_version, copy.minor, copy.generation = self.kubernetes_version, self.minor, self.generation
+        copy._resources, copy._by_kind = dict(self._resources), dict(self._by_kind)
+        copy._versions = {group: list(versions) for group, versions in self._versions.items()}
+        return copy
+
     def replace_custom(self, remove: Iterable[ResourceInfo], add: Iterable[ResourceInfo]) -> None:
         """Swap custom resources in one step; unknown ones to remove are ignored, existing ones to add replaced."""
         for info in remove:

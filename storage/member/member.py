@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import random
+import sys
 import time
 from dataclasses import dataclass
 from typing import Final
@@ -51,6 +52,10 @@ MAINTENANCE_SECONDS: Final = 0.1
 
 COMPACTION_PAUSE_SECONDS: Final = 0.01
 """Between two slices of a compaction, so that it never starves reads and writes (etcd's)."""
+
+SWITCH_INTERVAL_SECONDS: Final = 0.0002
+"""Python lets a thread that came back from the disk wait for the interpreter for a switch interval while the event loop computes. At
+the default of 5 ms a busy server's writes take ten times as long as the disk; at this one reads lose nothing that can be measured."""
 
 CATCH_UP_ENTRIES: Final = 0
 """Applied entries kept in memory: a single voter has no follower that could ask for them."""
@@ -115,6 +120,8 @@ class Member:
             self._lock.release()
             raise
         self._running = True
+        self._switch_interval = sys.getswitchinterval()
+        sys.setswitchinterval(min(self._switch_interval, SWITCH_INTERVAL_SECONDS))
         self._raft.start()
         self._raft.campaign()
         self._maintenance_handle = self._loop.call_later(MAINTENANCE_SECONDS, self._maintain)
@@ -135,6 +142,7 @@ class Member:
             if handle is not None:
                 handle.cancel()
         await self._raft.stop()
+        sys.setswitchinterval(self._switch_interval)
         self._fail_waiters(errors.StoppedError())
         self._store.close()
         assert self._lock is not None

@@ -6,6 +6,7 @@ Decoders accept any valid protobuf of these messages and skip unknown fields, so
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import TypeAlias, TypeVar
 
@@ -113,13 +114,38 @@ def _enumerated(kind: Callable[[int], E], value: int | bytes) -> E:
 # raftpb.Entry: Type 1, Term 2, Index 3, Data 4
 
 
+@functools.lru_cache(maxsize=64)
+def _entry_head(kind: EntryType, term: int) -> bytes:
+    """What all entries of a term begin with, up to the tag of the index."""
+    return b"\x08" + varint(kind) + b"\x10" + varint(term) + b"\x18"
+
+
 def encode_entry(entry: Entry) -> bytes:
     data = entry.data
-    head = b"\x08" + varint(entry.type) + b"\x10" + varint(entry.term) + b"\x18" + varint(entry.index)
-    return head + b"\x22" + varint(len(data)) + data
+    return _entry_head(entry.type, entry.term) + varint(entry.index) + b"\x22" + varint(len(data)) + data
 
 
 def decode_entry(data: bytes) -> Entry:
+    """A restart decodes the whole log, so the form that ``encode_entry`` writes is read without the general loop."""
+    try:
+        if data[0] == 0x08 and data[1] <= _ENTRY_TYPE_MAX and data[2] == 0x10:
+            term, at = read_varint(data, 3)
+            if data[at] == 0x18:
+                index, at = read_varint(data, at + 1)
+                if data[at] == 0x22:
+                    length, at = read_varint(data, at + 1)
+                    if at + length == len(data):
+                        return Entry(term, index, data[at:], _ENTRY_TYPES[data[1]])
+    except IndexError:
+        pass  # shorter than that form: any fields may be missing
+    return _decode_any_entry(data)
+
+
+_ENTRY_TYPES = tuple(EntryType)
+_ENTRY_TYPE_MAX = max(_ENTRY_TYPES)
+
+
+def _decode_any_entry(data: bytes) -> Entry:
     kind, term, index, content = EntryType.NORMAL, 0, 0, b""
     for number, value in fields(data):
         if number == 1:

@@ -41,24 +41,28 @@ def step(raft: Raft, message: Message) -> None:
             progress.become_probe()  # what was under way is likely lost
 
 
-def propose(raft: Raft, proposals: Sequence[tuple[bytes, EntryType | None]]) -> None:
+def propose(raft: Raft, proposals: Sequence[tuple[bytes, EntryType]]) -> None:
     """Append proposals to the own log and send them on. Raises ProposalDroppedError (nothing of it was taken)."""
     if not append_entries(raft, proposals):
         raise ProposalDroppedError(f"over {raft.config.uncommitted_bytes_max} bytes of uncommitted entries")
     broadcast_append(raft)
 
 
-def append_entries(raft: Raft, proposals: Sequence[tuple[bytes, EntryType | None]]) -> bool:
+def append_entries(raft: Raft, proposals: Sequence[tuple[bytes, EntryType]]) -> bool:
     """Append to the own log. False when that would be over the limit of uncommitted bytes."""
-    if not raft.charge_uncommitted(sum(len(data) for data, _ in proposals)):
+    if not raft.charge_uncommitted(sum([len(data) for data, _ in proposals])):
         return False
     log, term = raft.log, raft.term
     index = log.last_index()
-    entries = [Entry(term, index + offset, data, kind or EntryType.NORMAL) for offset, (data, kind) in enumerate(proposals, 1)]
-    last = log.append(entries)
-    # The leader's own copy counts once it is durable: the message to itself comes back then.
-    raft.send(Message(type=MessageType.APPEND_RESPONSE, to=raft.id, index=last))
+    entries = [Entry(term, index + offset, data, kind) for offset, (data, kind) in enumerate(proposals, 1)]
+    log.append(entries)
     return True
+
+
+def own_entries_durable(raft: Raft, last: Entry) -> None:
+    """The leader's own copy of its entries up to ``last`` counts from now on, as the answer of any follower would."""
+    if last.term == raft.term and raft.tracker.progress[raft.id].maybe_update(last.index) and _maybe_commit(raft):
+        broadcast_append(raft)
 
 
 def broadcast_append(raft: Raft) -> None:
@@ -120,12 +124,11 @@ def _on_append_response(raft: Raft, message: Message) -> None:
         progress.become_replicate()
     if _maybe_commit(raft):
         broadcast_append(raft)
-    elif was_paused and message.sender != raft.id:
+    elif was_paused:
         maybe_send_append(raft, message.sender, even_if_empty=True)
-    if message.sender != raft.id:
-        # A window may have opened for several messages' worth of entries; the window and the log's end bound the loop.
-        while maybe_send_append(raft, message.sender, even_if_empty=False):
-            pass
+    # A window may have opened for several messages' worth of entries; the window and the log's end bound the loop.
+    while maybe_send_append(raft, message.sender, even_if_empty=False):
+        pass
 
 
 def _on_refused_append(raft: Raft, message: Message) -> None:

@@ -29,8 +29,6 @@ class MajorityQuorum:
         """
         if not self.voters:
             return None
-        if len(self.voters) == 1:
-            return match.get(self.voters[0], 0)
         held = sorted(match.get(voter, 0) for voter in self.voters)
         return held[len(held) - self.size()]
 

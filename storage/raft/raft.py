@@ -13,7 +13,7 @@ from storage.raft import candidate, follower, leader
 from storage.raft.config import CAMPAIGN_TRANSFER, Config, Role
 from storage.raft.log import RaftLog
 from storage.raft.log_storage import LogStorage
-from storage.raft.messages import NO_MEMBER, Entry, HardState, Message, MessageType
+from storage.raft.messages import NO_MEMBER, Entry, EntryType, HardState, Message, MessageType
 from storage.raft.tracker import ProgressTracker
 
 _DURABLE_FIRST: Final = frozenset({MessageType.APPEND_RESPONSE, MessageType.VOTE_RESPONSE, MessageType.PRE_VOTE_RESPONSE})
@@ -123,7 +123,7 @@ class Raft:
         mine.become_replicate()
         mine.recent_active = True
         # An entry of its own term lets a leader find out what is committed (Raft §8); it weighs nothing.
-        taken = leader.append_entries(self, [(b"", None)])
+        taken = leader.append_entries(self, [(b"", EntryType.NORMAL)])
         assert taken
 
     # -- time

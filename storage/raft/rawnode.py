@@ -93,7 +93,7 @@ class RawNode:
             return
         raft = self.raft
         if raft.role is Role.LEADER:
-            leader.propose(raft, [(item, None) for item in data])
+            leader.propose(raft, [(item, EntryType.NORMAL) for item in data])
         else:
             raft.step(
                 Message(type=MessageType.PROPOSE, sender=raft.id, entries=tuple(Entry(0, 0, item, EntryType.NORMAL) for item in data))
@@ -116,48 +116,54 @@ class RawNode:
 
     def has_ready(self) -> bool:
         raft = self.raft
+        log, unstable, hard_state, soft_state = raft.log, raft.log.unstable, self._hard_state, self._soft_state
         return bool(
-            raft.messages
+            unstable.offset_in_progress < unstable.offset + len(unstable.entries)
+            or log.committed != hard_state.commit
+            or log.has_next_committed()
+            or raft.messages
             or raft.messages_after_append
-            or raft.log.has_next_committed()
-            or raft.log.unstable.offset_in_progress <= raft.log.last_index()
-            or raft.term != self._hard_state.term
-            or raft.log.committed != self._hard_state.commit
-            or raft.vote != self._hard_state.vote
-            or raft.role is not self._soft_state.role
-            or raft.leader_id != self._soft_state.leader_id
+            or raft.term != hard_state.term
+            or raft.vote != hard_state.vote
+            or raft.role is not soft_state.role
+            or raft.leader_id != soft_state.leader_id
         )
 
     def ready(self) -> Ready:
         """All that is to be done now. It counts as taken: the next Ready does not repeat it."""
-        raft = self.raft
+        raft, old = self.raft, self._hard_state
         log = raft.log
         entries = log.unstable.next_entries()
+        must_sync = bool(entries)
+        hard_state: HardState | None = None
+        if log.committed != old.commit or raft.term != old.term or raft.vote != old.vote:
+            self._hard_state = hard_state = raft.hard_state()
+            must_sync = must_sync or hard_state.term != old.term or hard_state.vote != old.vote
+        soft_state: SoftState | None = None
+        if raft.role is not self._soft_state.role or raft.leader_id != self._soft_state.leader_id:
+            self._soft_state = soft_state = SoftState(raft.leader_id, raft.role)
+        messages, after_append = raft.messages, raft.messages_after_append
+        to_self: list[Message] = []
+        raft.messages, raft.messages_after_append = [], []
+        if after_append:
+            to_self = [message for message in after_append if message.to == raft.id]
+            after_append = [message for message in after_append if message.to != raft.id]
         committed = log.next_committed(raft.config.committed_bytes_max)
-        hard_state = raft.hard_state()
-        old = self._hard_state
-        after_append = [message for message in raft.messages_after_append if message.to != raft.id]
-        to_self = [message for message in raft.messages_after_append if message.to == raft.id]
-        soft_state = SoftState(raft.leader_id, raft.role)
-        self._number += 1
-        ready = Ready(
-            number=self._number,
-            soft_state=soft_state if soft_state != self._soft_state else None,
-            hard_state=hard_state if hard_state != old else None,
-            entries=entries,
-            committed_entries=committed,
-            messages=raft.messages,
-            messages_after_append=after_append,
-            must_sync=bool(entries) or hard_state.term != old.term or hard_state.vote != old.vote,
-        )
-        raft.messages = []
-        raft.messages_after_append = []
-        log.unstable.accept_in_progress()
         if committed:
             log.accept_applying(committed[-1].index)
             raft.refund_uncommitted(committed)
-        self._hard_state = hard_state
-        self._soft_state = soft_state
+        log.unstable.accept_in_progress()
+        self._number += 1
+        ready = Ready(
+            number=self._number,
+            soft_state=soft_state,
+            hard_state=hard_state,
+            entries=entries,
+            committed_entries=committed,
+            messages=messages,
+            messages_after_append=after_append,
+            must_sync=must_sync,
+        )
         self._at_disk.append((ready, to_self))
         return ready
 
@@ -168,6 +174,8 @@ class RawNode:
         if ready.entries:
             last = ready.entries[-1]
             self.raft.log.unstable.stable_to(last.index, last.term)
+            if self.raft.role is Role.LEADER:
+                leader.own_entries_durable(self.raft, last)
         for message in to_self:
             self.raft.step(message)
 

@@ -41,6 +41,9 @@ class ProgressTracker:
         return self.quorum.vote_result(self.votes)
 
     def committed_index(self) -> int:
+        voters = self.quorum.voters
+        if len(voters) == 1:
+            return self.progress[voters[0]].match
         index = self.quorum.committed_index({member: progress.match for member, progress in self.progress.items()})
         return 0 if index is None else index
 

@@ -178,9 +178,7 @@ class Wal:
         frame, checksum = encode_frame(payload, number=self._number, previous=self._checksum)
         failpoints.hit("wal.before_write")
         self._writer.append(frame)
-        failpoints.hit("wal.before_sync")
-        self._writer.sync()
-        failpoints.hit("wal.after_sync")
+        failpoints.hit("wal.after_write")
         self._number += 1
         self._checksum = checksum
 

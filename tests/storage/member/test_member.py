@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -143,12 +143,15 @@ async def test_a_write_is_acknowledged_after_its_sync(tmp_path: Path, monkeypatc
     at_crash: dict[str, bytes] = {}
     expected: dict[bytes, int] = {}
 
-    def record(fd: int) -> None:
+    def record(fd: int, buffers: Sequence[bytes], offset: int, flags: int) -> int:
+        written = pwritev(fd, buffers, offset, flags)
         path = Path(os.readlink(f"/proc/self/fd/{fd}"))
-        if path.suffix == ".wal":
+        if flags & os.RWF_DSYNC and path.suffix == ".wal":
             synced[path.name] = path.read_bytes()
+        return written
 
-    monkeypatch.setattr(os, "fdatasync", record)
+    pwritev = os.pwritev
+    monkeypatch.setattr(os, "pwritev", record)
     async with running(tmp_path, unsafe_no_fsync=False) as member:
 
         async def client(number: int) -> None:
@@ -228,10 +231,10 @@ async def test_a_disk_that_fails_stops_the_member_and_acknowledges_nothing(tmp_p
         await put(member, b"a")
         watcher = member.watch(WatchRequest(key=b"a"))
 
-        def fail(fd: int) -> None:
+        def fail(fd: int, buffers: Sequence[bytes], offset: int, flags: int) -> int:
             raise OSError(5, "Input/output error")
 
-        monkeypatch.setattr(os, "fdatasync", fail)
+        monkeypatch.setattr(os, "pwritev", fail)
         with pytest.raises(errors.UnavailableError, match="Input/output error"):
             await put(member, b"b")
         assert isinstance(member.failure, OSError)

@@ -7,9 +7,11 @@ import pytest
 from storage import api, errors
 from storage.backend.backend import Bucket
 from storage.backend.memory_backend import MemoryBackend
+from storage.backend.schema import FINISHED_COMPACT_REVISION, SCHEDULED_COMPACT_REVISION
 from storage.lease.lessor import Lessor
 from storage.mvcc import compaction
 from storage.mvcc.kv_hash import hash_kv
+from storage.mvcc.revision import revision_key
 from storage.watch.watchable_store import WatchableStore
 
 
@@ -149,6 +151,17 @@ def test_the_revision_does_not_go_back_when_the_newest_record_is_compacted_away(
     finish_compaction(store)
     backend.commit()
     assert open_store(backend.crash()).current_revision == store.current_revision == 5
+
+
+def test_the_revision_does_not_go_back_when_no_record_is_left() -> None:
+    """Older etcd versions removed a tombstone at the compact revision itself; their files have no record of their newest revision."""
+    backend = MemoryBackend()
+    for name in (FINISHED_COMPACT_REVISION, SCHEDULED_COMPACT_REVISION):
+        backend.put(Bucket.META, name, revision_key(7))
+    store = open_store(backend)
+    assert (store.current_revision, store.compact_revision) == (7, 7)
+    put(store, b"a")
+    assert store.current_revision == 8
 
 
 def test_a_newer_compaction_takes_over_one_that_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:

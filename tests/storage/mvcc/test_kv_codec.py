@@ -74,4 +74,4 @@ def test_a_wire_type_that_does_not_exist_is_corrupt() -> None:
 
 def _with(kv: api.KeyValue, name: str, value: object) -> api.KeyValue:
     fields = {slot: getattr(kv, slot) for slot in kv.__slots__}
-    return api.KeyValue(**{**fields, name: value})  # type: ignore[arg-type]
+    return api.KeyValue(**{**fields, name: value})

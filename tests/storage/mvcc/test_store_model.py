@@ -110,7 +110,7 @@ class StoreMachine(RuleBasedStateMachine):
             api.SortTarget.MOD: lambda kv: kv.mod_revision,
             api.SortTarget.VALUE: lambda kv: kv.value,
         }
-        expected.sort(key=sort_keys[sort_target], reverse=order == api.SortOrder.DESCEND)  # type: ignore[arg-type]
+        expected.sort(key=sort_keys[sort_target], reverse=order == api.SortOrder.DESCEND)
         request = api.RangeRequest(
             key=b"\0",
             range_end=b"\0",
@@ -148,6 +148,12 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def revisions_agree(self) -> None:
         assert self.store.current_revision == self.model.revision
+
+    @invariant()
+    def counts_agree(self) -> None:
+        for key, end in ((b"\0", b"\0"), (b"b", b"d")):
+            counted = self.store.range(api.RangeRequest(key=key, range_end=end, count_only=True))
+            assert counted.count == len(self.model.range(key, end))
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
