@@ -14,10 +14,9 @@ loop in one ASGI callable; only the handler waits, under the deadline.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol, cast
 from urllib.parse import parse_qs
 
 from apiserver.authorization.authorizer import Authorizer
@@ -25,7 +24,7 @@ from apiserver.filters.asgi import ASGIApp, Receive, Scope, Send
 from apiserver.filters.audit import AuditLog
 from apiserver.filters.authentication import Authentication, Authenticator
 from apiserver.filters.authorization import Authorization
-from apiserver.filters.deadline import Deadline, timed_out
+from apiserver.filters.deadline import Deadline, Limited
 from apiserver.filters.flow_control import FlowControl, Seat
 from apiserver.filters.impersonation import Impersonation
 from apiserver.filters.panic_recovery import recover
@@ -79,10 +78,18 @@ class HandlerChain:
             await self._handler(scope, receive, send)
             return
         headers = dict(scope["headers"])
+        query: dict[str, list[str]] = {}
+        refusal: StatusError | None = None
+        try:
+            if scope["query_string"]:
+                query = _parse_query(scope["query_string"])
+            info = self._resolve(scope["method"], scope["path"], query)
+        except StatusError as error:
+            refusal, info = error, _unresolved(scope["path"], scope["method"])
         context = RequestContext(
-            info=_unresolved(scope["path"], scope["method"]),
+            info=info,
             method=scope["method"],
-            query={},
+            query=query,
             headers=headers,
             audit_id=audit_id_of(headers),
             received_at=self._now(),
@@ -93,15 +100,17 @@ class HandlerChain:
         seat = Seat.NONE
         try:
             try:
-                if scope["query_string"]:
-                    context.query = _parse_query(scope["query_string"])
-                context.info = self._resolve(context.method, scope["path"], context.query)
+                if refusal is not None:
+                    raise refusal
                 self._deadline(context)
                 self._authentication(context)
                 self._impersonation(context, scope["headers"])
                 seat = self._flow_control.acquire(context)
                 self._authorization(context)
-                await self._handle(scope, receive, response, context)
+                handling = self._handler(scope, receive, response)
+                if context.deadline is not None:
+                    handling = Limited(cast(Coroutine[Any, Any, None], handling), context.deadline - self._now())
+                await handling
             except StatusError as error:
                 await _answer(response, error)
             except Exception as error:
@@ -110,18 +119,6 @@ class HandlerChain:
         finally:
             self._flow_control.release(seat)
             self._tell(scope, context, response)
-
-    async def _handle(self, scope: Scope, receive: Receive, response: Response, context: RequestContext) -> None:
-        if context.deadline is None:
-            await self._handler(scope, receive, response)
-            return
-        try:
-            async with asyncio.timeout(context.deadline - self._now()) as limit:
-                await self._handler(scope, receive, response)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise timed_out() from None
 
     def _tell(self, scope: Scope, context: RequestContext, response: Response) -> None:
         seconds = self._now() - context.received_at

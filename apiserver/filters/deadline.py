@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Coroutine, Generator
+from typing import Any
 
 from apiserver.machinery import status
 from apiserver.request.request_context import RequestContext, RequestInfo
@@ -52,6 +55,61 @@ class Deadline:
             if 0 < seconds < timeout:
                 timeout = seconds
         context.deadline = context.received_at + timeout
+
+
+class Limited:
+    """``await Limited(coroutine, seconds)``: the coroutine, cancelled and told as 504 where it has not ended in time.
+
+    The clock is started only when the coroutine waits for the first time. Most reads are answered from memory and never do, and then
+    no timer is made (``asyncio.timeout`` would be a fifth of such a request).
+    """
+
+    __slots__ = ("_coroutine", "_seconds")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], seconds: float) -> None:
+        self._coroutine = coroutine
+        self._seconds = seconds
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps = self._coroutine.__await__()
+        try:
+            waiting_for = steps.send(None)
+        except StopIteration:
+            return
+        task = asyncio.current_task()
+        assert task is not None, "not in a task"
+        timer = _Timer(task)
+        handle = asyncio.get_running_loop().call_later(max(0.0, self._seconds), timer.expire)
+        try:
+            while True:
+                try:
+                    yield waiting_for
+                except BaseException as error:
+                    waiting_for = steps.throw(error)
+                else:
+                    waiting_for = steps.send(None)
+        except StopIteration:
+            return
+        except asyncio.CancelledError:
+            # who else cancelled the task wants it to end: only our own cancellation becomes an answer
+            if timer.expired and task.uncancel() <= timer.cancelled_before:
+                raise timed_out() from None
+            raise
+        finally:
+            handle.cancel()
+
+
+class _Timer:
+    __slots__ = ("_task", "cancelled_before", "expired")
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self._task = task
+        self.cancelled_before = task.cancelling()
+        self.expired = False
+
+    def expire(self) -> None:
+        self.expired = True
+        self._task.cancel()
 
 
 def timed_out() -> status.StatusError:

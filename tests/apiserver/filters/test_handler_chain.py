@@ -199,6 +199,37 @@ async def test_a_handler_past_its_deadline_is_a_timeout() -> None:
     assert "request did not complete within" in answer.json["message"]
 
 
+async def test_a_request_that_is_cancelled_from_outside_ends_without_an_answer() -> None:
+    world = World()
+    world.handler.gate = asyncio.Event()
+    task = asyncio.create_task(world.call(LIST, "admin"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    world.handler.gate = None
+    assert (await world.call(LIST, "admin")).status == 200
+
+
+async def test_a_handler_may_wait_many_times_within_its_deadline() -> None:
+    world = World()
+    seen: list[int] = []
+
+    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+        for n in range(5):
+            await asyncio.sleep(0)
+            seen.append(n)
+        try:
+            await asyncio.wait_for(asyncio.Event().wait(), 0.001)
+        except TimeoutError:
+            seen.append(99)
+        await world.handler(scope, receive, send)
+
+    world.chain._handler = waits
+    assert (await world.call(LIST, "admin")).status == 200
+    assert seen == [0, 1, 2, 3, 4, 99]
+
+
 async def test_watches_have_no_deadline() -> None:
     world = World()
     await world.call(LIST, "admin", query="watch=1&timeout=1s")
