@@ -1,0 +1,63 @@
+"""The admission chain of a server from its flags and what its plugins need."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable
+
+from apiserver.admission import chain
+from apiserver.admission.interfaces import AdmissionPlugin, ObjectGetter
+from apiserver.admission.plugins.always_pull_images import AlwaysPullImages
+from apiserver.admission.plugins.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
+from apiserver.admission.plugins.default_ingress_class import DefaultIngressClass
+from apiserver.admission.plugins.default_storage_class import DefaultStorageClass
+from apiserver.admission.plugins.default_toleration_seconds import DefaultTolerationSeconds
+from apiserver.admission.plugins.extended_resource_toleration import ExtendedResourceToleration
+from apiserver.admission.plugins.limit_ranger import LimitRanger
+from apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
+from apiserver.admission.plugins.node_restriction import NodeRestriction
+from apiserver.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
+from apiserver.admission.plugins.pod_security import PodSecurity
+from apiserver.admission.plugins.priority import Priority
+from apiserver.admission.plugins.resource_quota import QuotaStatusWriter, ResourceQuota
+from apiserver.admission.plugins.runtime_class import RuntimeClass
+from apiserver.admission.plugins.service_account import ServiceAccount
+from apiserver.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
+from apiserver.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
+from apiserver.authorization.authorizer import Authorizer
+
+
+def build_admission_chain(
+    getter: ObjectGetter,
+    authorizer: Authorizer,
+    quota_writer: QuotaStatusWriter,
+    source: random.Random,
+    *,
+    enable: Iterable[str] = (),
+    disable: Iterable[str] = (),
+    now: Callable[[], float] = time.time,
+) -> chain.AdmissionChain:
+    """``source`` names token volumes; ``now``: seconds since the epoch. Raises ValueError for unknown plugin names."""
+    makers: dict[str, Callable[[], AdmissionPlugin]] = {
+        "NamespaceLifecycle": lambda: NamespaceLifecycle(getter),
+        "LimitRanger": lambda: LimitRanger(getter),
+        "ServiceAccount": lambda: ServiceAccount(getter, source),
+        "NodeRestriction": lambda: NodeRestriction(getter),
+        "TaintNodesByCondition": TaintNodesByCondition,
+        "AlwaysPullImages": AlwaysPullImages,
+        "PodSecurity": lambda: PodSecurity(getter),
+        "Priority": lambda: Priority(getter),
+        "DefaultTolerationSeconds": DefaultTolerationSeconds,
+        "ExtendedResourceToleration": ExtendedResourceToleration,
+        "DefaultStorageClass": lambda: DefaultStorageClass(getter),
+        "StorageObjectInUseProtection": StorageObjectInUseProtection,
+        "PersistentVolumeClaimResize": lambda: PersistentVolumeClaimResize(getter),
+        "RuntimeClass": lambda: RuntimeClass(getter),
+        "CertificateApproval": lambda: CertificateApproval(authorizer),
+        "CertificateSigning": lambda: CertificateSigning(authorizer),
+        "CertificateSubjectRestriction": CertificateSubjectRestriction,
+        "DefaultIngressClass": lambda: DefaultIngressClass(getter),
+        "ResourceQuota": lambda: ResourceQuota(getter, quota_writer, now),
+    }
+    return chain.build_chain(makers, chain.enabled_plugins(enable, disable))

@@ -1,0 +1,110 @@
+"""``AdmissionChain``: the enabled plugins in Kubernetes' order, and which of them a request meets.
+
+All plugins that change objects run first, in order; after the object is complete all that only judge run. Which plugins are concerned
+follows from operation, resource and subresource alone, so it is found once for each combination; most requests meet two or three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from apiserver.admission.interfaces import AdmissionAttributes, AdmissionPlugin, Operation
+from apiserver.admission.plugin import Plugin
+
+#: kube-apiserver's order. What creates or refuses on behalf of others stands at the end: quota must see the object as it will be
+PLUGIN_ORDER = (
+    "NamespaceLifecycle",
+    "LimitRanger",
+    "ServiceAccount",
+    "NodeRestriction",
+    "TaintNodesByCondition",
+    "AlwaysPullImages",
+    "PodSecurity",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "ExtendedResourceToleration",
+    "DefaultStorageClass",
+    "StorageObjectInUseProtection",
+    "PersistentVolumeClaimResize",
+    "RuntimeClass",
+    "CertificateApproval",
+    "CertificateSigning",
+    "CertificateSubjectRestriction",
+    "DefaultIngressClass",
+    "ResourceQuota",
+)
+
+#: on without being asked for, as in kube-apiserver
+DEFAULT_PLUGINS = frozenset(PLUGIN_ORDER) - {"NodeRestriction", "AlwaysPullImages", "ExtendedResourceToleration"}
+
+#: of kube-apiserver, accepted in flags and without effect here, because what they do is not there to be done
+ABSENT_PLUGINS = frozenset(
+    (
+        "ClusterTrustBundleAttest",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionWebhook",
+        "PodTopologyLabels",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionWebhook",
+    )
+)
+
+_Key = tuple[Operation, str, str, str]
+
+
+class AdmissionChain:
+    def __init__(self, plugins: Sequence[AdmissionPlugin]) -> None:
+        self._plugins = tuple(plugins)
+        self._admitting: dict[_Key, tuple[AdmissionPlugin, ...]] = {}
+        self._validating: dict[_Key, tuple[AdmissionPlugin, ...]] = {}
+
+    @property
+    def plugin_names(self) -> tuple[str, ...]:
+        return tuple(plugin.name for plugin in self._plugins)
+
+    async def admit(self, attributes: AdmissionAttributes) -> None:
+        """Let the plugins change ``attributes.object``. Raises StatusError of the first that refuses."""
+        for plugin in self._concerned(self._admitting, attributes, "admit"):
+            await plugin.admit(attributes)
+
+    async def validate(self, attributes: AdmissionAttributes) -> None:
+        """Let the plugins judge the finished object. Raises StatusError of the first that refuses."""
+        for plugin in self._concerned(self._validating, attributes, "validate"):
+            await plugin.validate(attributes)
+
+    def _concerned(
+        self, known: dict[_Key, tuple[AdmissionPlugin, ...]], attributes: AdmissionAttributes, method: str
+    ) -> tuple[AdmissionPlugin, ...]:
+        info = attributes.info
+        key = (attributes.operation, info.group, info.resource, attributes.subresource)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = tuple(
+                plugin
+                for plugin in self._plugins
+                if plugin.handles(attributes.operation, info, attributes.subresource) and _does(plugin, method)
+            )
+        return found
+
+
+def _does(plugin: AdmissionPlugin, method: str) -> bool:
+    return getattr(type(plugin), method) is not getattr(Plugin, method)
+
+
+def enabled_plugins(enable: Iterable[str] = (), disable: Iterable[str] = ()) -> tuple[str, ...]:
+    """The names of the plugins to run, in order (``--enable-admission-plugins``, ``--disable-admission-plugins``).
+
+    Raises ValueError for names that are unknown, and for names that are both enabled and disabled.
+    """
+    enabled, disabled = set(enable), set(disable)
+    known = set(PLUGIN_ORDER) | ABSENT_PLUGINS
+    if unknown := sorted((enabled | disabled) - known):
+        raise ValueError(f"admission plugins are unknown: {', '.join(unknown)}; known: {', '.join(sorted(known))}")
+    if both := sorted(enabled & disabled):
+        raise ValueError(f"admission plugins are both enabled and disabled: {', '.join(both)}")
+    return tuple(name for name in PLUGIN_ORDER if name in enabled or (name in DEFAULT_PLUGINS and name not in disabled))
+
+
+def build_chain(makers: Mapping[str, Callable[[], AdmissionPlugin]], names: Sequence[str]) -> AdmissionChain:
+    """The chain of ``names`` (of ``enabled_plugins``); only these are made."""
+    return AdmissionChain([makers[name]() for name in names])

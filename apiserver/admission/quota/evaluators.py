@@ -1,0 +1,274 @@
+"""What one object of a resource uses: ``Evaluator`` for each resource that quota knows more of than its number."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from typing import Any
+
+from apiserver.admission.interfaces import Operation
+from apiserver.admission.quota.amounts import ONE, Amounts, add, maximum, parsed
+from apiserver.machinery import objects, quantity
+from apiserver.machinery.quantity import Quantity
+
+Scope = dict[str, Any]
+"""A ScopedResourceSelectorRequirement: ``scopeName``, ``operator``, ``values``"""
+
+#: kinds whose number has had a name of its own since before ``count/…``
+_ALIASES = ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")
+
+
+def count_name(group: str, resource: str) -> str:
+    """``count/deployments.apps``."""
+    return f"count/{resource}.{group}" if group else f"count/{resource}"
+
+
+class Evaluator:
+    """The number of objects; the base of the others."""
+
+    operations = frozenset((Operation.CREATE,))
+    subresources = frozenset(("",))
+
+    def __init__(self, group: str, resource: str) -> None:
+        self.count = count_name(group, resource)
+        self._names = {self.count} | ({resource} if not group and resource in _ALIASES else set())
+
+    def matching_resources(self, names: Iterable[str]) -> list[str]:
+        """Those of a quota's resources that this kind of object can use."""
+        return [name for name in names if self.matches(name)]
+
+    def matches(self, name: str) -> bool:
+        return name in self._names
+
+    def usage(self, obj: objects.Object, now: float) -> Amounts:
+        """``now``: seconds since the epoch."""
+        return dict.fromkeys(self._names, ONE)
+
+    def missing(self, obj: objects.Object, required: Iterable[str]) -> str:
+        """What the object must say, because a quota bounds it, and does not; "" where nothing is missing."""
+        return ""
+
+    def in_scope(self, scope: Scope, obj: objects.Object) -> bool:
+        """Only pods have scopes: a quota with scopes is not about other objects."""
+        return False
+
+
+class ServiceEvaluator(Evaluator):
+    operations = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    def __init__(self) -> None:
+        super().__init__("", "services")
+        self._names |= {"services", "services.nodeports", "services.loadbalancers"}
+
+    def usage(self, obj: objects.Object, now: float) -> Amounts:
+        spec = obj.get("spec") or {}
+        ports = spec.get("ports") or []
+        node_ports, load_balancers = 0, 0
+        if spec.get("type") == "NodePort":
+            node_ports = len(ports)
+        elif spec.get("type") == "LoadBalancer":
+            load_balancers = 1
+            # without allocation only ports that were asked for count
+            allocates = spec.get("allocateLoadBalancerNodePorts") is not False
+            node_ports = len(ports) if allocates else sum(bool(p.get("nodePort")) for p in ports)
+        return {
+            self.count: ONE,
+            "services": ONE,
+            "services.nodeports": ONE * node_ports,
+            "services.loadbalancers": ONE * load_balancers,
+        }
+
+
+class ClaimEvaluator(Evaluator):
+    operations = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    _CLASS = ".storageclass.storage.k8s.io/"
+
+    def __init__(self) -> None:
+        super().__init__("", "persistentvolumeclaims")
+        self._names |= {"persistentvolumeclaims", "requests.storage"}
+
+    def matches(self, name: str) -> bool:
+        if name in self._names:
+            return True
+        return name.endswith((f"{self._CLASS}requests.storage", f"{self._CLASS}persistentvolumeclaims"))
+
+    def usage(self, obj: objects.Object, now: float) -> Amounts:
+        used: Amounts = {self.count: ONE, "persistentvolumeclaims": ONE}
+        annotation = objects.annotations(obj).get("volume.beta.kubernetes.io/storage-class")
+        storage_class = annotation or str(objects.get(obj, "spec", "storageClassName", default=""))
+        if storage_class:
+            used[f"{storage_class}{self._CLASS}persistentvolumeclaims"] = ONE
+        asked = objects.get(obj, "spec", "resources", "requests", "storage")
+        if asked is not None:
+            amount = quantity.of_json(asked)
+            if amount.nanos % quantity.NANOS:
+                amount = Quantity(amount.value() * quantity.NANOS, amount.format)
+            used["requests.storage"] = amount
+            if storage_class:
+                used[f"{storage_class}{self._CLASS}requests.storage"] = amount
+        return used
+
+
+#: quotas of these make every container say them (a mistake of old that is kept for those who rely on it)
+_MUST_BE_SAID = frozenset(("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"))
+_COMPUTE = _MUST_BE_SAID | {"ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage", "pods"}
+_HUGE_PAGES = ("hugepages-", "requests.hugepages-")
+
+
+def _is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+class PodEvaluator(Evaluator):
+    def __init__(self) -> None:
+        super().__init__("", "pods")
+        self._names |= _COMPUTE
+
+    def matches(self, name: str) -> bool:
+        return name in self._names or name.startswith(_HUGE_PAGES) or (name.startswith("requests.") and not _is_native(name))
+
+    def usage(self, obj: objects.Object, now: float) -> Amounts:
+        used: Amounts = {self.count: ONE}
+        if is_over(obj, now):
+            return used
+        return add(used, {"pods": ONE, **_compute_names(*pod_amounts(obj))})
+
+    def missing(self, obj: objects.Object, required: Iterable[str]) -> str:
+        wanted = set(required) & _MUST_BE_SAID
+        if not wanted:
+            return ""
+        spec = obj.get("spec") or {}
+        lacking: dict[str, set[str]] = {}
+        pod_level = spec.get("resources") or {}
+        said_by_pod = _compute_names(parsed(pod_level.get("requests")), parsed(pod_level.get("limits")))
+        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+            resources = container.get("resources") or {}
+            said = _compute_names(parsed(resources.get("requests")), parsed(resources.get("limits")))
+            for name in wanted - said.keys() - said_by_pod.keys():
+                lacking.setdefault(name, set()).add(str(container.get("name")))
+        if not lacking:
+            return ""
+        return "must specify " + "; ".join(f"{name} for: {','.join(sorted(lacking[name]))}" for name in sorted(lacking))
+
+    def in_scope(self, scope: Scope, obj: objects.Object) -> bool:
+        spec = obj.get("spec") or {}
+        match scope.get("scopeName"):
+            case "Terminating":
+                return spec.get("activeDeadlineSeconds") is not None
+            case "NotTerminating":
+                return spec.get("activeDeadlineSeconds") is None
+            case "BestEffort":
+                return is_best_effort(spec)
+            case "NotBestEffort":
+                return not is_best_effort(spec)
+            case "PriorityClass":
+                return _selects(scope, str(spec.get("priorityClassName") or ""))
+            case "CrossNamespacePodAffinity":
+                return _crosses_namespaces(spec)
+        return False
+
+
+def is_over(pod: objects.Object, now: float) -> bool:
+    """Whether a pod has ended, or should have ended by now: then only its being there counts."""
+    if objects.get(pod, "status", "phase") in ("Failed", "Succeeded"):
+        return True
+    metadata = objects.metadata(pod)
+    deleted_at, grace = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
+    if not deleted_at or grace is None:
+        return False
+    return now > datetime.datetime.fromisoformat(str(deleted_at)).timestamp() + float(grace)
+
+
+def pod_amounts(pod: objects.Object) -> tuple[Amounts, Amounts]:
+    """(requests, limits) of a pod: containers and sidecars run together; an init container runs beside the sidecars that started
+    before it, so the larger of the two counts; then the overhead. What is said for the whole pod overrides cpu and memory."""
+    spec = pod.get("spec") or {}
+    totals: list[Amounts] = []
+    for part in ("requests", "limits"):
+        running: Amounts = {}
+        for container in spec.get("containers") or ():
+            running = add(running, parsed(objects.get(container, "resources", part, default={})))
+        sidecars: Amounts = {}
+        starting: Amounts = {}
+        for container in spec.get("initContainers") or ():
+            own = parsed(objects.get(container, "resources", part, default={}))
+            if container.get("restartPolicy") == "Always":
+                running, sidecars = add(running, own), add(sidecars, own)
+                starting = maximum(starting, sidecars)
+            else:
+                starting = maximum(starting, add(sidecars, own))
+        total = maximum(running, starting)
+        total |= parsed(objects.get(spec, "resources", part, default={}))
+        overhead = parsed(spec.get("overhead"))
+        # an overhead bounds nothing where no container is bounded
+        totals.append(add(total, overhead if part == "requests" else {n: a for n, a in overhead.items() if n in total}))
+    return totals[0], totals[1]
+
+
+def _compute_names(requests: Amounts, limits: Amounts) -> Amounts:
+    """Under the names that quotas use: ``cpu`` and ``requests.cpu`` are the same."""
+    out: Amounts = {}
+    for name in ("cpu", "memory", "ephemeral-storage"):
+        if name in requests:
+            out[name] = out[f"requests.{name}"] = requests[name]
+        if name in limits:
+            out[f"limits.{name}"] = limits[name]
+    for name, amount in requests.items():
+        if name.startswith("hugepages-"):
+            out[name] = out[f"requests.{name}"] = amount
+        elif not _is_native(name):
+            out[f"requests.{name}"] = amount
+    return out
+
+
+def is_best_effort(spec: dict[str, Any]) -> bool:
+    """No container, and not the pod, asks for or bounds cpu or memory (quality of service class BestEffort)."""
+    holders = [spec, *(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    for holder in holders:
+        for part in ("requests", "limits"):
+            amounts = parsed(objects.get(holder, "resources", part, default={}))
+            if any(amounts.get(name) for name in ("cpu", "memory")):
+                return False
+    return True
+
+
+def _selects(scope: Scope, value: str) -> bool:
+    values = scope.get("values") or ()
+    match scope.get("operator"):
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return bool(value)
+        case "DoesNotExist":
+            return not value
+    return False
+
+
+def _crosses_namespaces(spec: dict[str, Any]) -> bool:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        affinity = objects.get(spec, "affinity", kind, default={})
+        terms = list(affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
+        preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms += [weighted.get("podAffinityTerm") or {} for weighted in preferred]
+        if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
+            return True
+    return False
+
+
+_SPECIAL: dict[tuple[str, str], Evaluator] = {
+    ("", "pods"): PodEvaluator(),
+    ("", "services"): ServiceEvaluator(),
+    ("", "persistentvolumeclaims"): ClaimEvaluator(),
+}
+
+
+def evaluator_for(group: str, resource: str) -> Evaluator:
+    """Kept: one for each kind of object."""
+    key = (group, resource)
+    found = _SPECIAL.get(key)
+    if found is None:
+        found = _SPECIAL[key] = Evaluator(group, resource)
+    return found
