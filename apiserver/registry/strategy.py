@@ -11,19 +11,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from apiserver.authentication.user import UserInfo
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 
 
 @dataclass(slots=True, kw_only=True)
 class StrategyContext:
-    """``now`` is RFC 3339 in seconds (``2024-01-02T03:04:05Z``). ``user`` is the requester's name. ``allocators`` gives the
-    strategies of services their cluster IPs and node ports (a ``service_allocators.ServiceAllocators``; None in dry validation).
-    ``undo`` is to be called, each, by whoever runs the write and sees it come to nothing after ``prepare_*``."""
+    """``now`` is RFC 3339 in seconds (``2024-01-02T03:04:05Z``). ``user`` is the requester's name, ``user_info`` all of it.
+
+    ``allocators`` gives the strategies of services their cluster IPs and node ports (a ``service_allocators.ServiceAllocators``;
+    None in dry validation). ``undo`` is to be called, each, by whoever runs the write and sees it come to nothing after ``prepare_*``.
+    """
 
     namespace: str
     now: str
     user: str = ""
+    user_info: UserInfo | None = None
     dry_run: bool = False
     allocators: Any = None
     undo: list[Callable[[], None]] = field(default_factory=list)
@@ -77,6 +81,10 @@ class Strategy:
 
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return []
+
+    def subresource(self, name: str) -> Strategy:
+        """Whose ``prepare_for_update`` and ``validate_update`` run for an update through a subresource other than ``status``."""
+        return self
 
     def warnings(self, new: Object, old: Object | None) -> list[str]:
         return []

@@ -9,7 +9,7 @@ from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.registry.strategies.parts import keep, text
 from apiserver.registry.strategy import Strategy, StrategyContext
-from apiserver.registry.validation import core, events
+from apiserver.registry.validation import core, events, quotas
 
 
 class ConfigMapStrategy(Strategy):
@@ -89,12 +89,24 @@ class NamespaceStrategy(Strategy):
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return core.namespace_status_update(new, old)
 
-    def prepare_for_finalize(self, context: StrategyContext, new: Object, old: Object) -> None:
-        """``namespaces/finalize``: only ``spec.finalizers`` changes."""
-        keep(new, old, "status")
+    def subresource(self, name: str) -> Strategy:
+        return _FinalizeStrategy() if name == "finalize" else self
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         return {"status.phase": text(objects.get(obj, "status", "phase"))}
+
+
+class _FinalizeStrategy(Strategy):
+    """``namespaces/finalize``: how the namespace controller takes finalizers out of ``spec``; status stays."""
+
+    def default(self, obj: Object) -> None:
+        NamespaceStrategy().default(obj)
+
+    def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return core.namespace(new)
 
 
 class EventStrategy(Strategy):
@@ -164,6 +176,26 @@ class LimitRangeStrategy(Strategy):
         return core.limit_range(new)
 
 
+class ResourceQuotaStrategy(Strategy):
+    def default(self, obj: Object) -> None:
+        obj.setdefault("status", {})
+
+    def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
+        obj["status"] = {}
+
+    def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        return quotas.quota(obj)
+
+    def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return quotas.update(new, old)
+
+    def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return quotas.status(new.get("status") or {})
+
+
 STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("", "ConfigMap"): ConfigMapStrategy,
     ("", "Secret"): SecretStrategy,
@@ -172,4 +204,5 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("", "Event"): EventStrategy,
     ("events.k8s.io", "Event"): EventStrategy,
     ("", "LimitRange"): LimitRangeStrategy,
+    ("", "ResourceQuota"): ResourceQuotaStrategy,
 }

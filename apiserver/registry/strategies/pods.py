@@ -9,10 +9,10 @@ from apiserver.machinery.objects import Object
 from apiserver.registry.defaults import pods as defaults
 from apiserver.registry.strategies import pod_warnings
 from apiserver.registry.strategies.parts import keep, text
-from apiserver.registry.strategies.quality_of_service import qos_class
 from apiserver.registry.strategy import Strategy, StrategyContext
 from apiserver.registry.validation import pods
 from apiserver.registry.validation.common import Errors
+from apiserver.registry.validation.quality_of_service import qos_class
 
 
 class PodStrategy(Strategy):
@@ -62,8 +62,8 @@ class PodStrategy(Strategy):
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return pods.status_update(new, old)
 
-    def validate_ephemeral_containers_update(self, new: Object, old: Object) -> list[FieldError]:
-        return pods.ephemeral_containers_update(new, old)
+    def subresource(self, name: str) -> Strategy:
+        return _EphemeralContainersStrategy() if name == "ephemeralcontainers" else _ResizeStrategy() if name == "resize" else self
 
     def warnings(self, new: Object, old: Object | None) -> list[str]:
         return pod_warnings.of_pod(new, old)
@@ -92,6 +92,53 @@ def _gated() -> dict[str, Any]:
         "reason": "SchedulingGated",
         "message": "Scheduling is blocked due to non-empty scheduling gates",
     }
+
+
+class _EphemeralContainersStrategy(Strategy):
+    """``pods/ephemeralcontainers``: only that list changes."""
+
+    has_generation = True
+
+    def default(self, obj: Object) -> None:
+        defaults.default_pod(obj)
+
+    def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        added = (new.get("spec") or {}).get("ephemeralContainers")
+        new["spec"] = dict(old["spec"])
+        new["spec"].pop("ephemeralContainers", None)
+        if added:
+            new["spec"]["ephemeralContainers"] = added
+        keep(new, old, "status")
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return pods.ephemeral_containers_update(new, old)
+
+
+class _ResizeStrategy(Strategy):
+    """``pods/resize``: containers' resources, and how they take a change."""
+
+    has_generation = True
+
+    def default(self, obj: Object) -> None:
+        defaults.default_pod(obj)
+
+    def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        spec = dict(old["spec"])
+        for kind in ("containers", "initContainers"):
+            wanted = {c.get("name"): c for c in (new.get("spec") or {}).get(kind) or ()}
+            if had := spec.get(kind):
+                spec[kind] = [_resized(c, wanted.get(c.get("name"))) for c in had]
+        new["spec"] = spec
+        keep(new, old, "status")
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return pods.resize_update(new, old)
+
+
+def _resized(container: Object, wanted: Object | None) -> Object:
+    if wanted is None:
+        return container
+    return {**container, "resources": wanted.get("resources") or {}, **{k: v for k, v in wanted.items() if k == "resizePolicy"}}
 
 
 class PodTemplateStrategy(Strategy):

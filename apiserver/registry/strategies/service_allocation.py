@@ -42,9 +42,7 @@ def _needs_cluster_ip(spec: Object) -> bool:
 
 
 def _needs_node_ports(spec: Object) -> bool:
-    return spec.get("type") == "NodePort" or (
-        spec.get("type") == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False
-    )
+    return spec.get("type") == "NodePort" or (spec.get("type") == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False)
 
 
 def patch_allocated(spec: Object, had: Object) -> None:

@@ -9,6 +9,7 @@ from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from apiserver.registry.validation import containers, formats, quantities, scheduling, security, spec_diff, volumes
 from apiserver.registry.validation.common import Errors, checked, equal, labels, one_of
+from apiserver.registry.validation.quality_of_service import qos_class
 
 Part = Mapping[str, Any]
 
@@ -388,3 +389,20 @@ def binding(obj: Part) -> list[FieldError]:
         out.append(required("target.name"))
     return out
 
+
+def resize_update(new: Part, old: Part) -> list[FieldError]:
+    """``pods/resize``: the class of service stays, and what was once limited or requested is not taken away."""
+    out: Errors = []
+    pod(out, new)
+    have, had = new.get("spec") or _NOTHING, old.get("spec") or _NOTHING
+    if (now := qos_class(have)) != (was := (old.get("status") or _NOTHING).get("qosClass") or qos_class(had)):
+        out.append(invalid("spec", now, f"Pod QOS Class may not change as a result of resizing (was {was})"))
+    for kind in ("containers", "initContainers"):
+        for i, (container, before) in enumerate(zip(have.get(kind) or (), had.get(kind) or ())):
+            for side in ("limits", "requests"):
+                kept = (container.get("resources") or _NOTHING).get(side) or _NOTHING
+                for name in (before.get("resources") or _NOTHING).get(side) or ():
+                    if name not in kept:
+                        path = f"spec.{kind}[{i}].resources.{side}"
+                        out.append(forbidden(path, f"resource {side} cannot be removed"))
+    return out

@@ -202,3 +202,7 @@ def _claims(out: Errors, path: str, claims: Any, claim_names: frozenset[str]) ->
             seen.add(full)
             if name not in claim_names:
                 out.append(not_found(f"{path}[{i}]", name))
+
+
+def is_standard_quota_resource(name: str) -> bool:
+    return name in _STANDARD_QUOTA_RESOURCES

@@ -163,4 +163,4 @@ def _windows_user(out: Errors, path: str, user: str) -> None:
     if name.strip(". ") == "" and name:
         out.append(invalid(path, user, "runAsUserName's User cannot contain only periods or spaces"))
     if re.search(r'["/\\:;|=,+*?<>@\[\]]', name):
-        out.append(invalid(path, user, 'runAsUserName\'s User cannot contain the following characters: "/\\:;|=,+*?<>@[]'))
+        out.append(invalid(path, user, "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]"))

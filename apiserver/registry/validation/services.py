@@ -211,8 +211,9 @@ def _load_balancer(out: Errors, obj: Part, spec: Part, kind: str) -> None:
 
 
 def _traffic(out: Errors, spec: Part, kind: str) -> None:
-    policy, exposed = spec.get("externalTrafficPolicy"), kind in ("LoadBalancer", "NodePort") or (
-        kind == "ClusterIP" and bool(spec.get("externalIPs"))
+    policy, exposed = (
+        spec.get("externalTrafficPolicy"),
+        kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs"))),
     )
     health = spec.get("healthCheckNodePort") or 0
     if exposed:

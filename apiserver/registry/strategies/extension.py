@@ -1,0 +1,153 @@
+"""What extends or steers the API server itself: APIServices, CustomResourceDefinitions, flow control."""
+
+from __future__ import annotations
+
+from apiserver.machinery import objects
+from apiserver.machinery.field_errors import FieldError
+from apiserver.machinery.objects import Object
+from apiserver.registry.strategies.admissionregistration import HTTPS_PORT
+from apiserver.registry.strategies.parts import keep
+from apiserver.registry.strategy import Strategy, StrategyContext
+from apiserver.registry.validation import extension, flow_control
+
+_PRECEDENCE = 1000
+_SHARES = 30
+
+
+class ApiServiceStrategy(Strategy):
+    name_rule = "path_segment"
+
+    def default(self, obj: Object) -> None:
+        service = objects.get(obj, "spec", "service")
+        if service is not None and service.get("port") is None:
+            service["port"] = HTTPS_PORT
+        obj.setdefault("status", {})
+
+    def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
+        """One without a service is served by this server, and therefore available."""
+        obj["status"] = {}
+        if objects.get(obj, "spec", "service") is None:
+            condition = {
+                "type": "Available",
+                "status": "True",
+                "reason": "Local",
+                "message": "Local APIServices are always available",
+                "lastTransitionTime": context.now,
+            }
+            obj["status"] = {"conditions": [condition]}
+
+    def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        return extension.api_service(obj)
+
+    def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return extension.api_service(new)
+
+    def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return extension.api_service_status(new)
+
+
+class CustomResourceDefinitionStrategy(Strategy):
+    """Names, versions and schemas are checked where custom resources are served; here: defaults and the stored versions."""
+
+    has_generation = True
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        names = spec.setdefault("names", {})
+        kind = names.get("kind") or ""
+        if not names.get("singular") and kind:
+            names["singular"] = kind.lower()
+        if not names.get("listKind") and kind:
+            names["listKind"] = f"{kind}List"
+        conversion = spec.get("conversion")
+        if conversion is None:
+            conversion = spec["conversion"] = {"strategy": "None"}
+        elif not conversion.get("strategy"):
+            conversion["strategy"] = "None"
+        service = objects.get(conversion, "webhook", "clientConfig", "service")
+        if service is not None and service.get("port") is None:
+            service["port"] = HTTPS_PORT
+        if "preserveUnknownFields" in spec and not spec["preserveUnknownFields"]:
+            del spec["preserveUnknownFields"]
+        status = obj.setdefault("status", {})
+        accepted = status.setdefault("acceptedNames", {})
+        accepted.setdefault("plural", "")
+        accepted.setdefault("kind", "")
+
+    def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
+        stored = [version.get("name") for version in objects.get(obj, "spec", "versions", default=()) if version.get("storage")]
+        obj["status"] = {"acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored[:1]}
+
+    def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        """A new storage version joins those in which objects may be stored."""
+        keep(new, old, "status")
+        for version in objects.get(new, "spec", "versions", default=()):
+            name, stored = version.get("name"), objects.get(new, "status", "storedVersions", default=())
+            if version.get("storage") and name not in stored:
+                new["status"] = {**(new.get("status") or {}), "storedVersions": [*stored, name]}
+
+
+class FlowSchemaStrategy(Strategy):
+    has_generation = True
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        if not spec.get("matchingPrecedence"):
+            spec["matchingPrecedence"] = _PRECEDENCE
+        obj.setdefault("status", {})
+
+    def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
+        obj["status"] = {}
+
+    def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        return flow_control.flow_schema(obj)
+
+    def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return flow_control.flow_schema(new)
+
+    def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return flow_control.conditions(new)
+
+
+class PriorityLevelConfigurationStrategy(FlowSchemaStrategy):
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        if spec.get("type") == "Exempt":
+            exempt = spec.get("exempt")
+            if exempt is None:
+                exempt = spec["exempt"] = {}
+            for field in ("nominalConcurrencyShares", "lendablePercent"):
+                if exempt.get(field) is None:
+                    exempt[field] = 0
+        limited = spec.get("limited")
+        if limited is not None:
+            if limited.get("nominalConcurrencyShares") is None:
+                limited["nominalConcurrencyShares"] = _SHARES
+            if limited.get("lendablePercent") is None:
+                limited["lendablePercent"] = 0
+            queuing = objects.get(limited, "limitResponse", "queuing")
+            if queuing is not None:
+                for field, value in (("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)):
+                    if not queuing.get(field):
+                        queuing[field] = value
+        obj.setdefault("status", {})
+
+    def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        return flow_control.priority_level(obj)
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return flow_control.priority_level(new)
+
+
+STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
+    ("apiregistration.k8s.io", "APIService"): ApiServiceStrategy,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): CustomResourceDefinitionStrategy,
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): FlowSchemaStrategy,
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): PriorityLevelConfigurationStrategy,
+}

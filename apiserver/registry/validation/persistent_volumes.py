@@ -1,0 +1,149 @@
+"""PersistentVolumes, and the inline volumes of VolumeAttachments."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+from apiserver.machinery import names
+from apiserver.machinery.field_errors import FieldError, forbidden, invalid, not_supported, required
+from apiserver.registry.validation import persistent_volume_claims, quantities, scheduling, spec_diff, volumes
+from apiserver.registry.validation.common import Errors, checked, equal, immutable
+
+Part = Mapping[str, Any]
+
+_NOTHING: Part = {}
+_RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
+_SECRETS = ("controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef")
+
+
+def create(obj: Part) -> list[FieldError]:
+    out: Errors = []
+    spec(out, "spec", obj.get("spec") or _NOTHING, inline=False)
+    return out
+
+
+def spec(out: Errors, path: str, found: Part, *, inline: bool) -> None:
+    if inline:
+        _inline(out, path, found)
+    modes = found.get("accessModes") or ()
+    if not modes:
+        out.append(required(f"{path}.accessModes"))
+    persistent_volume_claims.access_modes(out, f"{path}.accessModes", modes)
+    if not inline:
+        _capacity(out, f"{path}.capacity", found.get("capacity") or {})
+    policy = found.get("persistentVolumeReclaimPolicy")
+    if policy and inline and policy != "Retain":
+        out.append(forbidden(f"{path}.persistentVolumeReclaimPolicy", "may only be Retain in the context of inline volumes"))
+    elif policy and not inline and policy not in _RECLAIM_POLICIES:
+        out.append(not_supported(f"{path}.persistentVolumeReclaimPolicy", policy, list(_RECLAIM_POLICIES)))
+    affinity = found.get("nodeAffinity")
+    if affinity is not None and inline:
+        out.append(forbidden(f"{path}.nodeAffinity", "may not be specified in the context of inline volumes"))
+    elif affinity is not None:
+        if affinity.get("required") is None:
+            out.append(required(f"{path}.nodeAffinity.required", "must specify required node constraints"))
+        else:
+            scheduling.node_selector(out, f"{path}.nodeAffinity.required", affinity["required"])
+    _sources(out, path, found)
+    host_path = (found.get("hostPath") or _NOTHING).get("path")
+    if host_path and posixpath.normpath(host_path) == "/" and policy == "Recycle":
+        words = "may not be 'recycle' for a hostPath mount of '/'"
+        out.append(forbidden(f"{path}.persistentVolumeReclaimPolicy", words))
+    if storage_class := found.get("storageClassName"):
+        if inline:
+            out.append(forbidden(f"{path}.storageClassName", "may not be specified in the context of inline volumes"))
+        else:
+            checked(out, f"{path}.storageClassName", storage_class, names.dns1123_subdomain)
+    mode = found.get("volumeMode")
+    if mode is not None and not inline and mode not in persistent_volume_claims.VOLUME_MODES:
+        out.append(not_supported(f"{path}.volumeMode", mode, list(persistent_volume_claims.VOLUME_MODES)))
+    elif mode is not None and inline and mode != "Filesystem":
+        words = "may not specify volumeMode other than Filesystem in the context of inline volumes"
+        out.append(forbidden(f"{path}.volumeMode", words))
+    if attributes_class := found.get("volumeAttributesClassName"):
+        checked(out, f"{path}.volumeAttributesClassName", attributes_class, names.dns1123_subdomain)
+        if found.get("csi") is None:
+            words = "has to be specified when using volumeAttributesClassName"
+            out.append(required(f"{path}.csi", words))
+
+
+def _inline(out: Errors, path: str, found: Part) -> None:
+    if found.get("claimRef") is not None:
+        out.append(forbidden(f"{path}.claimRef", "may not be specified in the context of inline volumes"))
+    if found.get("capacity"):
+        out.append(forbidden(f"{path}.capacity", "may not be specified in the context of inline volumes"))
+    if found.get("csi") is None:
+        out.append(required(f"{path}.csi", "has to be specified in the context of inline volumes"))
+
+
+def _capacity(out: Errors, path: str, capacity: dict[str, Any]) -> None:
+    if not capacity:
+        out.append(required(path))
+    if "storage" not in capacity or len(capacity) > 1:
+        out.append(not_supported(path, capacity, ["storage"]))
+    for name, value in capacity.items():
+        if quantities.amount(value) < 0:
+            out.append(invalid(f"{path}[{name}]", quantities.whole(value), "must be a valid resource quantity"))
+        if quantities.amount(value) <= 0:
+            out.append(invalid(f"{path}[{name}]", str(value), "must be greater than zero"))
+
+
+def _local(out: Errors, path: str, source: Part, found: Part) -> None:
+    volumes.host_path(out, path, {"path": source.get("path")})
+    if (found.get("nodeAffinity") or _NOTHING).get("required") is None:
+        out.append(required(f"{path.rpartition('.')[0]}.nodeAffinity", "Local volume requires node affinity"))
+
+
+def _csi(out: Errors, path: str, source: Part) -> None:
+    volumes.csi_driver_name(out, f"{path}.driver", source.get("driver") or "")
+    if not source.get("volumeHandle"):
+        out.append(required(f"{path}.volumeHandle"))
+    for field in _SECRETS:
+        reference = source.get(field)
+        if reference is None:
+            continue
+        for part, check in (("name", names.dns1123_subdomain), ("namespace", names.dns1123_label)):
+            if not reference.get(part):
+                out.append(required(f"{path}.{field}.{part}"))
+            else:
+                checked(out, f"{path}.{part}", reference[part], check)
+
+
+def _sources(out: Errors, path: str, found: Part) -> None:
+    given = False
+    for kind in (*volumes.PERSISTENT_SOURCES, "local", "csi"):
+        source = found.get(kind)
+        if source is None:
+            continue
+        if given:
+            out.append(forbidden(f"{path}.{kind}", "may not specify more than 1 volume type"))
+            continue
+        given = True
+        if kind == "local":
+            _local(out, f"{path}.local", source, found)
+        elif kind == "csi":
+            _csi(out, f"{path}.csi", source)
+        else:
+            volumes.PERSISTENT_SOURCES[kind](out, f"{path}.{kind}", source)
+    if not given:
+        out.append(required(path, "must specify a volume type"))
+
+
+def update(new: Part, old: Part) -> list[FieldError]:
+    out = create(new)
+    have, had = new.get("spec") or _NOTHING, old.get("spec") or _NOTHING
+    kinds = (*volumes.PERSISTENT_SOURCES, "local", "csi")
+    now, was = ({k: v for k, v in spec.items() if k in kinds} for spec in (have, had))
+    if "csi" in now and "csi" in was:
+        for field in ("controllerExpandSecretRef", "nodeExpandSecretRef"):
+            if was["csi"].get(field) is None:
+                now["csi"] = {k: v for k, v in now["csi"].items() if k != field}
+    if not equal(now, was):
+        words = f"spec.persistentvolumesource is immutable after creation\n{spec_diff.describe(was, now)}"
+        out.append(forbidden("spec.persistentvolumesource", words))
+    immutable(out, "volumeMode", have.get("volumeMode"), had.get("volumeMode"))
+    if had.get("nodeAffinity") is not None:
+        immutable(out, "nodeAffinity", have.get("nodeAffinity"), had.get("nodeAffinity"))
+    return out
