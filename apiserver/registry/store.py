@@ -259,10 +259,12 @@ class Store:
         await self.env.admission.admit(attributes)
         before.of_update(new, old)
         strategy = self.strategy
+        # None: the subresource's own handler has decided all of the change
+        rules = strategy if subresource in ("", STATUS, "scale") else strategy.subresource(subresource)
         if subresource == STATUS:
             strategy.prepare_for_status_update(context, new, old)
-        elif subresource in ("", "scale"):
-            strategy.prepare_for_update(context, new, old)
+        elif rules is not None:
+            rules.prepare_for_update(context, new, old)
             if strategy.has_generation and strategy.spec_changed(new, old):
                 new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         metadata = new["metadata"]
@@ -270,8 +272,8 @@ class Store:
         errors = object_meta_validation.validate_update(new, old, builtin=self.info.builtin)
         if subresource == STATUS:
             errors = errors + strategy.validate_status_update(context, new, old)
-        elif subresource in ("", "scale"):
-            errors = errors + strategy.validate_update(context, new, old)
+        elif rules is not None:
+            errors = errors + rules.validate_update(context, new, old)
         if errors:
             raise status.invalid(self.info.group, self.info.kind, name, errors)
         before.drop_empty_metadata(metadata)
@@ -393,8 +395,9 @@ class Store:
             namespace=namespace,
             now=now,
             user=write.user.name,
+            user_info=write.user,
             dry_run=write.dry_run,
-            allocators=None if write.dry_run else self.env.allocators,
+            allocators=self.env.allocators,
         )
 
     def _validate_metadata(self, obj: Object) -> list[FieldError]:

@@ -82,9 +82,10 @@ class Strategy:
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return []
 
-    def subresource(self, name: str) -> Strategy:
-        """Whose ``prepare_for_update`` and ``validate_update`` run for an update through a subresource other than ``status``."""
-        return self
+    def subresource(self, name: str) -> Strategy | None:
+        """Whose ``prepare_for_update`` and ``validate_update`` run for an update through a subresource other than ``status`` and
+        ``scale``; None: nobody's, the handler of the subresource has decided all of the change."""
+        return None
 
     def warnings(self, new: Object, old: Object | None) -> list[str]:
         return []

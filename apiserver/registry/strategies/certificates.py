@@ -48,8 +48,8 @@ class CertificateSigningRequestStrategy(Strategy):
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return certificates.update(new, old, signing=True)
 
-    def subresource(self, name: str) -> Strategy:
-        return _ApprovalStrategy() if name == "approval" else self
+    def subresource(self, name: str) -> Strategy | None:
+        return _ApprovalStrategy() if name == "approval" else None
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         return {"spec.signerName": text(objects.get(obj, "spec", "signerName"))}

@@ -89,8 +89,8 @@ class NamespaceStrategy(Strategy):
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return core.namespace_status_update(new, old)
 
-    def subresource(self, name: str) -> Strategy:
-        return _FinalizeStrategy() if name == "finalize" else self
+    def subresource(self, name: str) -> Strategy | None:
+        return _FinalizeStrategy() if name == "finalize" else None
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         return {"status.phase": text(objects.get(obj, "status", "phase"))}

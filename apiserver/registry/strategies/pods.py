@@ -62,8 +62,10 @@ class PodStrategy(Strategy):
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return pods.status_update(new, old)
 
-    def subresource(self, name: str) -> Strategy:
-        return _EphemeralContainersStrategy() if name == "ephemeralcontainers" else _ResizeStrategy() if name == "resize" else self
+    def subresource(self, name: str) -> Strategy | None:
+        if name == "ephemeralcontainers":
+            return _EphemeralContainersStrategy()
+        return _ResizeStrategy() if name == "resize" else None
 
     def warnings(self, new: Object, old: Object | None) -> list[str]:
         return pod_warnings.of_pod(new, old)
