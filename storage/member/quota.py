@@ -52,4 +52,3 @@ class Quota:
 
     def is_exceeded(self) -> bool:
         return bool(self._limit) and self._measured + self._charged > self._limit
-

@@ -13,6 +13,7 @@ from storage import api, errors
 from storage.lease.lessor import Lessor
 from storage.mvcc import read_txn
 from storage.mvcc.store import Store
+from storage.mvcc.tree_index import FROM_KEY
 from storage.mvcc.write_txn import WriteTxn
 from storage.watch.event_batch import matches
 
@@ -128,7 +129,9 @@ class _Touched:
         self.deletes: list[api.DeleteRangeRequest] = []
 
     def deletes_key(self, key: bytes) -> bool:
-        return any(matches(key, each.key, each.range_end) for each in self.deletes)
+        """Deletes without an end are not looked at, since etcd takes their ``b"\\0"`` literally in this check and so lets them pass:
+        refusing here what etcd accepts would break its clients."""
+        return any(each.range_end != FROM_KEY and matches(key, each.key, each.range_end) for each in self.deletes)
 
     def add_put(self, key: bytes) -> None:
         if key in self.puts or self.deletes_key(key):

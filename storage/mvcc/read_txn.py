@@ -52,12 +52,16 @@ def read_range(store: Store, request: api.RangeRequest, current_revision: int) -
     if request.count_only:
         return RangeResult((), False, index.count(request.key, request.range_end, at), current_revision)
 
-    in_key_order = request.sort_order == api.SortOrder.NONE and request.sort_target == api.SortTarget.KEY
-    in_key_order = in_key_order or (request.sort_order == api.SortOrder.ASCEND and request.sort_target == api.SortTarget.KEY)
+    no_order = request.sort_order == api.SortOrder.NONE
+    in_key_order = request.sort_target == api.SortTarget.KEY and request.sort_order != api.SortOrder.DESCEND
     filters = request.min_mod_revision or request.max_mod_revision or request.min_create_revision or request.max_create_revision
-    # Only the index knows the order of keys: for any other order, and for filters, all of the range must be read first.
     limit = max(request.limit, 0)
-    read_limit = limit if in_key_order and not filters else 0
+    if not limit or filters or not (no_order or in_key_order):
+        # Only the order of keys is known beforehand: all of the range must be read, sorted, filtered.
+        read_limit = 0
+    else:
+        # A target without an order: etcd takes one more than the limit in key order, sorts those, and cuts then.
+        read_limit = limit if in_key_order else limit + 1
     revisions = index.revisions(request.key, request.range_end, at, read_limit)
 
     get, decode = store.backend.get, kv_codec.decode
@@ -69,7 +73,7 @@ def read_range(store: Store, request: api.RangeRequest, current_revision: int) -
             raise errors.CorruptError(f"the backend has no record of revision {revision!r} that the index knows")
         kvs.append(decode(record, with_value=with_value))
     count = len(kvs) if not read_limit or len(kvs) < read_limit else index.count(request.key, request.range_end, at)
-    more = bool(read_limit) and count > len(kvs)
+    more = bool(read_limit) and count > limit
 
     if filters:
         kvs = [kv for kv in kvs if _passes(request, kv)]
