@@ -21,6 +21,8 @@ NAMES: Final = frozenset(
         "wal.before_snapshot_marker",
         "wal.after_snapshot_marker",
         "wal.before_release",
+        "backend.before_commit",
+        "backend.after_commit",
         "member.before_apply",
         "member.after_apply",
     }

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import lmdb
 
-from storage import errors
+from storage import errors, failpoints
 from storage.backend.backend import (
     BATCH_INTERVAL_SECONDS,
     BATCH_OPERATIONS_MAX,
@@ -271,7 +271,9 @@ class _CommitWorker:
     def _run(self) -> None:
         while (batch := self._batches.get()) is not None:
             try:
+                failpoints.hit("backend.before_commit")
                 self._commit(batch)
+                failpoints.hit("backend.after_commit")
             except Exception as error:  # the thread's edge: the owner decides
                 self._failure = error
             # The owner may look at is_done at any moment, so it must be the last thing to change.

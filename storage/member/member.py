@@ -189,6 +189,7 @@ class Member:
     def _assemble(self, wal: Wal, replay: Replay, backend: Backend) -> None:
         config = self.config
         election_seconds = config.election_timeout_ms / 1000
+        self._wal = wal  # the disk's thread writes it; only its segment_count is read here
         self._backend = backend
         self._lessor = Lessor(backend, ttl_seconds_min=math.ceil(1.5 * election_seconds))
         self._store = WatchableStore(backend, self._lessor)
@@ -470,7 +471,7 @@ class Member:
             self.metrics.leases_expired_total += 1
             self._propose_revoke(lease_id)
         node = self._raft.node
-        if self._snapshotter.maybe_mark(self._applied_index, node.conf_state()):
+        if self._snapshotter.maybe_mark(self._applied_index, node.conf_state(), segment_count=self._wal.segment_count):
             self.metrics.snapshot_markers_total += 1
         self._snapshotter.maybe_compact_memory(self._applied_index)
         self._observe_sizes()

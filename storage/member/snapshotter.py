@@ -10,8 +10,9 @@ from storage.backend.backend import Backend, Bucket
 from storage.raft.log_storage import MemoryLogStorage
 from storage.raft.messages import ConfState, SnapshotMetadata
 
-MEMORY_LOG_SLACK_ENTRIES: Final = 1000
-"""Applied entries are dropped from the list in memory so many at a time, since dropping moves the rest."""
+SEGMENTS_MAX: Final = 4
+"""A marker is also due when the log has grown beyond so many files, so that a log of few large entries stays small on disk, and at a
+restart in memory."""
 
 
 class Snapshotter:
@@ -36,12 +37,14 @@ class Snapshotter:
         self._marked_index = marked_index
         self._mark = mark
 
-    def maybe_mark(self, applied: int, conf_state: ConfState) -> bool:
-        """Mark if ``snapshot_count`` entries were applied since the last marker and the backend has that many on disk."""
-        if applied - self._marked_index < self._snapshot_count:
+    def maybe_mark(self, applied: int, conf_state: ConfState, *, segment_count: int) -> bool:
+        """Mark if ``snapshot_count`` entries were applied since the last marker, or the log is long, and the backend has (half) that
+        on disk."""
+        is_long = segment_count > SEGMENTS_MAX
+        if applied - self._marked_index < self._snapshot_count and not is_long:
             return False
         durable = schema.read_uint64(self._backend, Bucket.META, schema.CONSISTENT_INDEX, durable=True)
-        if durable - self._marked_index < max(1, self._snapshot_count // 2):
+        if durable - self._marked_index < (1 if is_long else max(1, self._snapshot_count // 2)):
             return False  # the batch that is on its way to the disk will do
         term = schema.read_uint64(self._backend, Bucket.META, schema.TERM, durable=True)
         self._marked_index = durable
@@ -50,7 +53,7 @@ class Snapshotter:
 
     def maybe_compact_memory(self, applied: int) -> bool:
         """Forget applied entries in memory."""
-        if self._log_storage.entry_count() < self._catch_up_entries + MEMORY_LOG_SLACK_ENTRIES:
+        if self._log_storage.entry_count() <= self._catch_up_entries:
             return False
         self._log_storage.compact(applied - self._catch_up_entries)
         return True

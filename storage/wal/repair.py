@@ -1,7 +1,8 @@
-"""Reading all segments of a directory: the chain is checked, a torn tail is found and told from damage."""
+"""Reading all segments of a directory, one at a time: the chain is checked, a torn tail is found and told from damage."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,20 +27,21 @@ class Repair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanned:
-    """``last`` is the segment to go on with, ``end`` where in it; ``dropped`` segments had no whole frame and are to be removed."""
+    """``last`` is the segment to go on with, ``end`` where in it; ``number`` and ``checksum`` are those of the last frame.
+    ``dropped`` segments had no whole frame and are to be removed."""
 
-    frames: list[Frame]
     last: SegmentName
     end: int
+    number: int
+    checksum: int
     repair: Repair | None
     dropped: tuple[SegmentName, ...]
 
 
-def read_segments(directory: Path) -> Scanned:
-    """Raises CorruptError (names file and offset), OSError."""
+def read_segments(directory: Path, take: Callable[[Path, Frame], None]) -> Scanned:
+    """Give each frame to ``take``, in order. Raises CorruptError (names file and offset), OSError."""
     names = list_segments(directory)
     assert names, f"no segments in {directory}"
-    frames: list[Frame] = []
     last, end = names[0], 0
     number: int | None = None
     previous: int | None = None
@@ -56,15 +58,19 @@ def read_segments(directory: Path) -> Scanned:
             if not is_last or position == 0:
                 raise CorruptError(f"{path}: damaged at offset 0: the first frame is missing ({tail.reason})")
             # Nothing was ever acknowledged of a segment without its first frame: it is written whole before the file gets its name.
-            return Scanned(frames=frames, last=last, end=end, repair=_repair(path, data, tail, torn=True), dropped=(name,))
-        frames += found
+            assert number is not None
+            assert previous is not None
+            dropped_repair = _repair(path, data, tail, torn=True)
+            return Scanned(last=last, end=end, number=number - 1, checksum=previous, repair=dropped_repair, dropped=(name,))
+        for frame in found:
+            take(path, frame)
         number, previous = found[-1].number + 1, found[-1].checksum
         last, end = name, found[-1].end
         if is_last:
             repair = None
             if tail.kind is TailKind.TORN or len(data) > end:
                 repair = _repair(path, data, tail, torn=tail.kind is TailKind.TORN)
-            return Scanned(frames=frames, last=last, end=end, repair=repair, dropped=())
+            return Scanned(last=last, end=end, number=found[-1].number, checksum=previous, repair=repair, dropped=())
     raise AssertionError("unreachable")
 
 

@@ -13,7 +13,7 @@ from storage import failpoints
 from storage.errors import CorruptError, DataDirError, DataDirLockedError
 from storage.raft import codec
 from storage.raft.messages import Entry, HardState, SnapshotMetadata
-from storage.wal.record import FRAME_BYTES_MAX, Record, RecordType, encode_frame, encode_payload, encode_record, parse_records
+from storage.wal.record import FRAME_BYTES_MAX, Frame, Record, RecordType, encode_frame, encode_payload, encode_record, parse_records
 from storage.wal.repair import Repair, read_segments
 from storage.wal.segment import SegmentName, SegmentWriter, list_segments, remove_temporary_files, sync_directory
 
@@ -91,13 +91,8 @@ class Wal:
 
     def _load(self) -> Replay:
         remove_temporary_files(self.directory)
-        scanned = read_segments(self.directory)
         reader = _Reader()
-        for frame in scanned.frames:
-            try:
-                reader.take(parse_records(frame.payload))
-            except ValueError as error:
-                raise CorruptError(f"{self.directory}: frame {frame.number} at offset {frame.offset} cannot be read: {error}") from error
+        scanned = read_segments(self.directory, reader.take)
         replay = reader.finish(self.directory, scanned.repair)
         for name in scanned.dropped:
             (self.directory / name.file_name()).unlink()
@@ -106,8 +101,8 @@ class Wal:
         self._hard_state = replay.hard_state
         self._snapshot = replay.snapshot
         self._last_index = replay.entries[-1].index if replay.entries else replay.snapshot.index
-        self._number = scanned.frames[-1].number + 1
-        self._checksum = scanned.frames[-1].checksum
+        self._number = scanned.number + 1
+        self._checksum = scanned.checksum
         self._names = [name for name in list_segments(self.directory) if name not in scanned.dropped]
         self._writer = SegmentWriter.open(self.directory, scanned.last, end=scanned.end, sync=self._sync)
         return replay
@@ -221,7 +216,14 @@ class _Reader:
         self.snapshot = SnapshotMetadata()
         self.entries: list[Entry] = []
 
-    def take(self, records: list[Record]) -> None:
+    def take(self, path: Path, frame: Frame) -> None:
+        """Raises CorruptError for a frame that is whole and makes no sense."""
+        try:
+            self._take(parse_records(frame.payload))
+        except ValueError as error:
+            raise CorruptError(f"{path}: frame {frame.number} at offset {frame.offset} cannot be read: {error}") from error
+
+    def _take(self, records: list[Record]) -> None:
         for record in records:
             if record.type == RecordType.ENTRY:
                 self._take_entry(codec.decode_entry(record.data))
@@ -229,6 +231,7 @@ class _Reader:
                 self.hard_state = codec.decode_hard_state(record.data)
             elif record.type == RecordType.SNAPSHOT:
                 self.snapshot = codec.decode_snapshot_metadata(record.data)
+                self._forget_up_to(self.snapshot.index)
             elif record.type == RecordType.METADATA:
                 if self.metadata not in (None, record.data):
                     raise ValueError("the metadata differs from that of an older segment")
@@ -236,8 +239,15 @@ class _Reader:
             else:
                 raise ValueError(f"unknown record type {record.type}")
 
+    def _forget_up_to(self, index: int) -> None:
+        """What a marker covers is not needed; a log with large entries would not fit into memory otherwise."""
+        if self.entries and self.entries[0].index <= index:
+            del self.entries[: index + 1 - self.entries[0].index]
+
     def _take_entry(self, entry: Entry) -> None:
         """An entry replaces the one at its index and all after it (a newer leader overwrote them, Raft §5.3)."""
+        if entry.index <= self.snapshot.index:
+            return
         if not self.entries:
             self.entries.append(entry)
             return
@@ -250,7 +260,7 @@ class _Reader:
 
     def finish(self, directory: Path, repair: Repair | None) -> Replay:
         snapshot = self.snapshot
-        entries = [entry for entry in self.entries if entry.index > snapshot.index]
+        entries = self.entries
         if entries and entries[0].index != snapshot.index + 1:
             raise CorruptError(f"{directory}: entries {snapshot.index + 1} to {entries[0].index - 1} are missing after the snapshot marker")
         last_index = entries[-1].index if entries else snapshot.index

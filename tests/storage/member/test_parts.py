@@ -7,13 +7,17 @@ import threading
 import pytest
 
 from storage import api, errors
+from storage.backend import schema
+from storage.backend.memory_backend import MemoryBackend
 from storage.config import MemberConfig
 from storage.member import consistent_index
 from storage.member.disk_worker import DiskWorker, MarkerJob, SaveJob
 from storage.member.metrics import Histogram
 from storage.member.quota import Quota
 from storage.member.request import CompactionRequest
+from storage.member.snapshotter import Snapshotter
 from storage.member.wait import RequestIds, Wait
+from storage.raft.log_storage import MemoryLogStorage
 from storage.raft.messages import ConfState, Entry, HardState, SnapshotMetadata
 from storage.raft.rawnode import Ready
 from storage.wal.wal import Replay
@@ -159,3 +163,32 @@ def test_after_a_failure_nothing_is_written() -> None:
     assert saved == []
     assert log.other == ["abandon"]
     assert isinstance(failures[0], OSError)
+
+
+def test_markers_are_written_by_count_or_when_the_log_is_long_and_only_for_what_is_durable() -> None:
+    backend = MemoryBackend()
+    log = MemoryLogStorage(SnapshotMetadata(ConfState((1,))))
+    marks: list[SnapshotMetadata] = []
+    snapshotter = Snapshotter(backend, log, snapshot_count=100, catch_up_entries=0, marked_index=0, mark=marks.append)
+    voters = ConfState((1,))
+    assert not snapshotter.maybe_mark(99, voters, segment_count=1)
+    assert not snapshotter.maybe_mark(100, voters, segment_count=1), "nothing is durable yet"
+    schema.put_consistent_index(backend, 90, 3)
+    assert not snapshotter.maybe_mark(100, voters, segment_count=1), "written, not durable"
+    backend.commit()
+    assert snapshotter.maybe_mark(100, voters, segment_count=1)
+    assert marks == [SnapshotMetadata(voters, 90, 3)]
+    schema.put_consistent_index(backend, 95, 3)
+    backend.commit()
+    assert not snapshotter.maybe_mark(95, voters, segment_count=4)
+    assert snapshotter.maybe_mark(95, voters, segment_count=5)
+    assert not snapshotter.maybe_mark(95, voters, segment_count=5), "the same again"
+    assert [mark.index for mark in marks] == [90, 95]
+
+
+def test_applied_entries_are_forgotten_in_memory() -> None:
+    log = MemoryLogStorage(SnapshotMetadata(ConfState((1,))))
+    log.append([Entry(1, index) for index in range(1, 11)])
+    snapshotter = Snapshotter(MemoryBackend(), log, snapshot_count=9, catch_up_entries=2, marked_index=0, mark=lambda mark: None)
+    assert snapshotter.maybe_compact_memory(8)
+    assert (log.first_index(), log.last_index()) == (7, 10)
