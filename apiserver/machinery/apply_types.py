@@ -43,7 +43,8 @@ _BY_VALUE: Mapping[str, frozenset[str]] = MappingProxyType(
             "ServiceStatus": "loadBalancer",
             "NodeStatus": "daemonEndpoints nodeInfo",
             "NodeDaemonEndpoints": "kubeletEndpoint",
-            "Event": "involvedObject source firstTimestamp lastTimestamp eventTime regarding deprecatedSource",
+            "Event": "involvedObject source firstTimestamp lastTimestamp eventTime reportingComponent reportingInstance "
+            "regarding deprecatedSource deprecatedFirstTimestamp deprecatedLastTimestamp",
             "DeploymentSpec": "strategy template",
             "DaemonSetSpec": "updateStrategy template",
             "StatefulSetSpec": "updateStrategy template",
@@ -93,7 +94,7 @@ class ApplyType:
         self.element: ApplyType | None = None
         self.keys: tuple[Key, ...] = ()
         self.present: frozenset[str] = frozenset()
-        self.zero: Any = {} if form is Form.STRUCT else _ZERO.get(source.shape)
+        self.zero: Any = {} if source.shape is Shape.STRUCT else _ZERO.get(source.shape)
         self.children: dict[str, tuple[str, ApplyType]] = {}
 
     def child(self, name: str) -> tuple[str, ApplyType]:

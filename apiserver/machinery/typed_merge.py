@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from apiserver.machinery import go_json, json_patch
+from apiserver.machinery import apply_types, go_json, json_patch
 from apiserver.machinery.apply_types import DEDUCED, ApplyType, Form
 from apiserver.machinery.fieldset import FieldSet, is_member, text_of
 from apiserver.machinery.typed_fields import Duplicates, TypedError, index, item_element
-from apiserver.machinery.types import Shape
+from apiserver.machinery.types import Shape, Type
 
 _MAPS = (Form.STRUCT, Form.MAP, Form.DEDUCED)
 _LISTS = (Form.KEYED, Form.SET)
@@ -153,6 +153,8 @@ def _problems(kind: ApplyType, value: Any, path: tuple[str, ...]) -> Iterator[tu
         problem = _leaf_problem(kind, value)
         if problem:
             yield path, problem
+        elif isinstance(value, (dict, list)):
+            yield from _atomic_problems(kind.source, value, path)
     elif form in (Form.STRUCT, Form.MAP):
         if not isinstance(value, dict):
             yield path, f"expected map, got &{{{go_json.shown(value)}}}"
@@ -182,6 +184,25 @@ def _list_problems(kind: ApplyType, items: list[Any], path: tuple[str, ...]) -> 
             yield path, f"duplicate entries for key {text_of((key,))}"
         seen.add(key)
         yield from _problems(kind.element or DEDUCED, item, (*path, key))
+
+
+def _atomic_problems(kind: Type, value: dict[str, Any] | list[Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Inside of a list or map that is owned as a whole."""
+    if isinstance(value, list):
+        if kind.shape is Shape.LIST:
+            for position, item in enumerate(value):
+                yield from _problems(apply_types.of(kind.element), item, (*path, f"i:{position}"))
+    elif kind.shape is Shape.MAP:
+        for name, part in value.items():
+            yield from _problems(apply_types.of(kind.element), part, (*path, "f:" + name))
+    elif kind.shape is Shape.STRUCT and (kind.fields or not kind.definition):
+        for name, part in value.items():
+            field = kind.fields.get(name)
+            if field is not None:
+                yield from _problems(apply_types.of(field), part, (*path, "f:" + name))
+            elif not kind.preserve_unknown:
+                yield (*path, "f:" + name), "field not declared in schema"
+                return
 
 
 def _leaf_problem(kind: ApplyType, value: Any) -> str:
