@@ -20,17 +20,20 @@ from apiserver.admission.plugins.node_restriction import NodeRestriction
 from apiserver.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from apiserver.admission.plugins.pod_security import PodSecurity
 from apiserver.admission.plugins.priority import Priority
+from apiserver.admission.plugins.privilege_escalation import PrivilegeEscalation
 from apiserver.admission.plugins.resource_quota import QuotaStatusWriter, ResourceQuota
 from apiserver.admission.plugins.runtime_class import RuntimeClass
 from apiserver.admission.plugins.service_account import ServiceAccount
 from apiserver.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from apiserver.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
 from apiserver.authorization.authorizer import Authorizer
+from apiserver.authorization.rbac_data import RbacData
 
 
 def build_admission_chain(
     getter: ObjectGetter,
     authorizer: Authorizer,
+    rbac: RbacData,
     quota_writer: QuotaStatusWriter,
     source: random.Random,
     *,
@@ -60,4 +63,5 @@ def build_admission_chain(
         "DefaultIngressClass": lambda: DefaultIngressClass(getter),
         "ResourceQuota": lambda: ResourceQuota(getter, quota_writer, now),
     }
-    return chain.build_chain(makers, chain.enabled_plugins(enable, disable))
+    chosen = [makers[name]() for name in chain.enabled_plugins(enable, disable)]
+    return chain.AdmissionChain([*chosen, PrivilegeEscalation(authorizer, rbac)])

@@ -6,7 +6,7 @@ follows from operation, resource and subresource alone, so it is found once for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from apiserver.admission.interfaces import AdmissionAttributes, AdmissionPlugin, Operation
 from apiserver.admission.plugin import Plugin
@@ -103,8 +103,3 @@ def enabled_plugins(enable: Iterable[str] = (), disable: Iterable[str] = ()) -> 
     if both := sorted(enabled & disabled):
         raise ValueError(f"admission plugins are both enabled and disabled: {', '.join(both)}")
     return tuple(name for name in PLUGIN_ORDER if name in enabled or (name in DEFAULT_PLUGINS and name not in disabled))
-
-
-def build_chain(makers: Mapping[str, Callable[[], AdmissionPlugin]], names: Sequence[str]) -> AdmissionChain:
-    """The chain of ``names`` (of ``enabled_plugins``); only these are made."""
-    return AdmissionChain([makers[name]() for name in names])

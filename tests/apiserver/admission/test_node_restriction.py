@@ -16,8 +16,11 @@ from apiserver.admission.build import build_admission_chain
 from apiserver.admission.interfaces import Operation
 from apiserver.admission.plugins.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
 from apiserver.admission.plugins.node_restriction import NodeRestriction
+from apiserver.admission.plugins.privilege_escalation import PrivilegeEscalation
 from apiserver.authentication.user import UserInfo
 from apiserver.authorization.authorizer import Attributes, Decision
+from apiserver.authorization.rbac import RbacAuthorizer
+from apiserver.authorization.rbac_data import RbacData
 from apiserver.authorization.static import AlwaysAllow
 from apiserver.machinery.status import StatusError
 from tests.fakes.admission import pod, request, run
@@ -184,8 +187,8 @@ async def test_the_whole_chain_on_a_pod() -> None:
         async def update_used(self, quota: Any, used: dict[str, str]) -> Any:
             raise AssertionError("there is no quota")
 
-    built = build_admission_chain(objects, AlwaysAllow(), Never(), random.Random(1), enable=chain.PLUGIN_ORDER)
-    assert built.plugin_names == chain.PLUGIN_ORDER
+    built = build_admission_chain(objects, AlwaysAllow(), RbacData(), Never(), random.Random(1), enable=chain.PLUGIN_ORDER)
+    assert built.plugin_names == (*chain.PLUGIN_ORDER, "PrivilegeEscalation")
     attributes = request("pods", pod())
     await built.admit(attributes)
     await built.validate(attributes)
@@ -193,3 +196,12 @@ async def test_the_whole_chain_on_a_pod() -> None:
     spec = attributes.object["spec"]
     assert spec["serviceAccountName"] == "default" and spec["priority"] == 0 and len(spec["tolerations"]) == 2
     assert attributes.operation is Operation.CREATE
+
+
+async def test_roles_beyond_their_authors_rights_are_refused_in_admission() -> None:
+    data = RbacData()
+    plugin = PrivilegeEscalation(RbacAuthorizer(data), data)
+    role = {"metadata": {"name": "more"}, "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}]}
+    with pytest.raises(StatusError, match="is attempting to grant RBAC permissions not currently held"):
+        await run(plugin, request("roles", role, group="rbac.authorization.k8s.io"))
+    await run(plugin, request("roles", role, group="rbac.authorization.k8s.io", user=UserInfo(name="root", groups=("system:masters",))))

@@ -1,0 +1,334 @@
+"""``/metrics``: what this server and its store count, under the names of kube-apiserver and etcd, in Prometheus' text format.
+
+Counting a request is on the hot path (some 2 µs), showing the counts is not: so requests are counted in plain numbers of our own and only
+turned into text when somebody asks; ``prometheus_client`` shows what is about the process.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from fastapi import APIRouter, Response
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
+
+from apiserver.filters.flow_control import FlowControl
+from apiserver.request.request_context import RequestContext
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+#: upper bounds of kube-apiserver's histogram of request durations, seconds
+DURATION_SECONDS_BOUNDS = (
+    *(0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0),
+    *(10.0, 15.0, 20.0, 30.0, 45.0, 60.0),
+)
+#: upper bounds of its histogram of response sizes, bytes
+SIZE_BYTES_BOUNDS = tuple(1000.0 * 10**power for power in range(7))
+
+#: distinct combinations of labels kept. Paths come from clients: past the bound all others count as one
+SERIES_MAX = 4096
+
+_VERBS = {
+    "get": "GET",
+    "list": "LIST",
+    "watch": "WATCH",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETECOLLECTION",
+}
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+#: requests that are for no resource are told apart by these beginnings only
+_PATHS = ("/healthz", "/livez", "/readyz", "/metrics", "/version", "/openapi/v2", "/openapi/v3", "/apis", "/api")
+
+Labels = tuple[tuple[str, str], ...]
+_Key = tuple[str, str, str, str, str, str]
+
+
+class HistogramLike(Protocol):
+    """A histogram kept elsewhere (``storage.member.metrics.Histogram``)."""
+
+    count: int
+    sum: float
+
+    def cumulative(self) -> list[tuple[float, int]]: ...
+
+
+class Exposition:
+    """Builds the text. A family's samples stand together, under its HELP and TYPE."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def counter(self, name: str, help_text: str, samples: Iterable[tuple[Labels, float]]) -> None:
+        self._family(name, help_text, "counter", samples)
+
+    def gauge(self, name: str, help_text: str, samples: Iterable[tuple[Labels, float]]) -> None:
+        self._family(name, help_text, "gauge", samples)
+
+    def histogram(
+        self, name: str, help_text: str, samples: Iterable[tuple[Labels, Sequence[tuple[float, int]], float, int]]
+    ) -> None:
+        """Each sample: labels, (upper bound, count up to it) …, sum, count."""
+        self._head(name, help_text, "histogram")
+        for labels, cumulative, total, count in samples:
+            inner = _inner(labels)
+            comma = "," if inner else ""
+            for bound, upto in cumulative:
+                self._lines.append(f'{name}_bucket{{{inner}{comma}le="{_number(bound)}"}} {upto}')
+            braces = f"{{{inner}}}" if inner else ""
+            self._lines.append(f"{name}_sum{braces} {_number(total)}")
+            self._lines.append(f"{name}_count{braces} {count}")
+
+    def _family(self, name: str, help_text: str, kind: str, samples: Iterable[tuple[Labels, float]]) -> None:
+        self._head(name, help_text, kind)
+        for labels, value in samples:
+            inner = _inner(labels)
+            braces = f"{{{inner}}}" if inner else ""
+            self._lines.append(f"{name}{braces} {_number(value)}")
+
+    def _head(self, name: str, help_text: str, kind: str) -> None:
+        self._lines.append(f"# HELP {name} {help_text}")
+        self._lines.append(f"# TYPE {name} {kind}")
+
+    def text(self) -> str:
+        return "\n".join(self._lines) + "\n" if self._lines else ""
+
+
+def _inner(labels: Labels) -> str:
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _number(value: float) -> str:
+    if value == math.inf:
+        return "+Inf"
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+class _Series:
+    """What is counted of the requests of one kind."""
+
+    __slots__ = ("by_code", "count", "duration_counts", "duration_sum", "size_counts", "size_sum")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.by_code: dict[int, int] = {}
+        self.duration_counts = [0] * (len(DURATION_SECONDS_BOUNDS) + 1)
+        self.duration_sum = 0.0
+        self.size_counts = [0] * (len(SIZE_BYTES_BOUNDS) + 1)
+        self.size_sum = 0
+
+
+class RequestMetrics:
+    """A ``RequestObserver`` of the handler chain."""
+
+    def __init__(self, flow_control: FlowControl | None = None) -> None:
+        self._series: dict[_Key, _Series] = {}
+        self._flow_control = flow_control
+
+    def watch_flow_control(self, flow_control: FlowControl) -> None:
+        self._flow_control = flow_control
+
+    def request_done(self, context: RequestContext, seconds: float, response_bytes: int) -> None:
+        key = _key(context)
+        series = self._series.get(key)
+        if series is None:
+            if len(self._series) >= SERIES_MAX:
+                key = ("other", "", "", "", "", "")
+            series = self._series.setdefault(key, _Series())
+        code = context.response_status
+        series.count += 1
+        series.by_code[code] = series.by_code.get(code, 0) + 1
+        series.duration_counts[bisect_left(DURATION_SECONDS_BOUNDS, seconds)] += 1
+        series.duration_sum += seconds
+        series.size_counts[bisect_left(SIZE_BYTES_BOUNDS, response_bytes)] += 1
+        series.size_sum += response_bytes
+
+    def expose(self, out: Exposition) -> None:
+        entries = sorted(self._series.items())
+        out.counter(
+            "apiserver_request_total",
+            "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, "
+            "and HTTP response code.",
+            (
+                ((("code", str(code)), *_labels(key)), count)
+                for key, series in entries
+                for code, count in sorted(series.by_code.items())
+            ),
+        )
+        out.histogram(
+            "apiserver_request_duration_seconds",
+            "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and "
+            "component.",
+            (
+                (_labels(key), _cumulative(DURATION_SECONDS_BOUNDS, s.duration_counts), s.duration_sum, s.count)
+                for key, s in entries
+            ),
+        )
+        out.histogram(
+            "apiserver_response_sizes",
+            "Response size distribution in bytes for each group, version, verb, resource, subresource, scope and component.",
+            ((_labels(key), _cumulative(SIZE_BYTES_BOUNDS, s.size_counts), s.size_sum, s.count) for key, s in entries),
+        )
+        flow = self._flow_control
+        if flow is None:
+            return
+        out.gauge(
+            "apiserver_current_inflight_requests",
+            "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
+            (((("request_kind", "mutating"),), flow.mutating_in_flight), ((("request_kind", "readOnly"),), flow.read_in_flight)),
+        )
+        out.counter(
+            "apiserver_dropped_requests_total",
+            "Number of requests dropped with 'Try again later' response",
+            (((), flow.refused),),
+        )
+
+
+def _key(context: RequestContext) -> _Key:
+    info = context.info
+    if not info.is_resource_request:
+        path = next((p for p in _PATHS if info.path.startswith(p)), "")
+        return (context.method if context.method in _METHODS else "OTHER", "", "", "", path, "")
+    verb = _VERBS.get(info.verb, "OTHER")
+    if verb == "PATCH" and context.headers.get(b"content-type", b"").startswith(b"application/apply-patch"):
+        verb = "APPLY"
+    if info.namespace:
+        scope = "resource" if info.name and info.verb not in ("list", "watch") else "namespace"
+    else:
+        scope = "resource" if info.name and info.verb not in ("list", "watch") else "cluster"
+    return (verb, info.group, info.version, info.resource, info.subresource, scope)
+
+
+def _labels(key: _Key) -> Labels:
+    verb, group, version, resource, subresource, scope = key
+    return (
+        ("component", "apiserver"),
+        ("group", group),
+        ("resource", resource),
+        ("scope", scope),
+        ("subresource", subresource),
+        ("verb", verb),
+        ("version", version),
+    )
+
+
+def _cumulative(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[float, int]]:
+    out: list[tuple[float, int]] = []
+    total = 0
+    for bound, count in zip((*bounds, math.inf), counts, strict=True):
+        total += count
+        out.append((bound, total))
+    return out
+
+
+class StoreMetrics(Protocol):
+    """What an embedded store counts (``storage.member.metrics.MemberMetrics``)."""
+
+    @property
+    def wal_fsync_seconds(self) -> HistogramLike: ...
+    @property
+    def proposals_committed(self) -> int: ...
+    @property
+    def proposals_applied(self) -> int: ...
+    @property
+    def proposals_pending(self) -> int: ...
+    @property
+    def proposals_failed(self) -> int: ...
+    @property
+    def has_leader(self) -> bool: ...
+    @property
+    def is_leader(self) -> bool: ...
+    @property
+    def leader_changes_seen(self) -> int: ...
+    @property
+    def db_total_size_bytes(self) -> int: ...
+    @property
+    def db_in_use_bytes(self) -> int: ...
+    @property
+    def quota_backend_bytes(self) -> int: ...
+    @property
+    def current_revision(self) -> int: ...
+    @property
+    def compact_revision(self) -> int: ...
+    @property
+    def watcher_count(self) -> int: ...
+    @property
+    def lagging_watcher_count(self) -> int: ...
+    @property
+    def leases_expired_total(self) -> int: ...
+    @property
+    def apply_slow_total(self) -> int: ...
+
+
+_PHYSICAL_SIZE = "Total size of the underlying database physically allocated in bytes."
+_LOGICAL_SIZE = "Total size of the underlying database logically in use in bytes."
+_SLOW_APPLY = "The total number of slow apply requests (likely overloaded from slow disk)."
+
+
+def expose_store(store: StoreMetrics, out: Exposition) -> None:
+    """Under etcd's names."""
+
+    def one(value: float) -> tuple[tuple[Labels, float]]:
+        return (((), value),)
+
+    fsync = store.wal_fsync_seconds
+    out.histogram(
+        "etcd_disk_wal_fsync_duration_seconds",
+        "The latency distributions of fsync called by WAL.",
+        (((), fsync.cumulative(), fsync.sum, fsync.count),),
+    )
+    gauges: tuple[tuple[str, str, float], ...] = (
+        ("etcd_server_has_leader", "Whether or not a leader exists. 1 is existence, 0 is not.", store.has_leader),
+        ("etcd_server_is_leader", "Whether or not this member is a leader. 1 if is, 0 otherwise.", store.is_leader),
+        ("etcd_server_proposals_committed_total", "The total number of consensus proposals committed.", store.proposals_committed),
+        ("etcd_server_proposals_applied_total", "The total number of consensus proposals applied.", store.proposals_applied),
+        ("etcd_server_proposals_pending", "The current number of pending proposals to commit.", store.proposals_pending),
+        ("etcd_mvcc_db_total_size_in_bytes", _PHYSICAL_SIZE, store.db_total_size_bytes),
+        # the name it had before etcd 3.4, which dashboards still ask for
+        ("etcd_debugging_mvcc_db_total_size_in_bytes", _PHYSICAL_SIZE, store.db_total_size_bytes),
+        ("etcd_mvcc_db_total_size_in_use_in_bytes", _LOGICAL_SIZE, store.db_in_use_bytes),
+        ("etcd_server_quota_backend_bytes", "Current backend storage quota size in bytes.", store.quota_backend_bytes),
+        ("etcd_debugging_mvcc_current_revision", "The current revision of store.", store.current_revision),
+        ("etcd_debugging_mvcc_compact_revision", "The revision of the last compaction in store.", store.compact_revision),
+        ("etcd_debugging_mvcc_watcher_total", "Total number of watchers.", store.watcher_count),
+        ("etcd_debugging_mvcc_slow_watcher_total", "Total number of unsynced slow watchers.", store.lagging_watcher_count),
+    )
+    for name, help_text, value in gauges:
+        out.gauge(name, help_text, one(value))
+    counters: tuple[tuple[str, str, float], ...] = (
+        ("etcd_server_leader_changes_seen_total", "The number of leader changes seen.", store.leader_changes_seen),
+        ("etcd_server_proposals_failed_total", "The total number of failed proposals seen.", store.proposals_failed),
+        ("etcd_server_slow_apply_total", _SLOW_APPLY, store.apply_slow_total),
+        ("etcd_debugging_server_lease_expired_total", "The total number of expired leases.", store.leases_expired_total),
+    )
+    for name, help_text, value in counters:
+        out.counter(name, help_text, one(value))
+
+
+Expose = Callable[[Exposition], None]
+
+
+def router(exposers: Sequence[Expose]) -> APIRouter:
+    """``/metrics``: what the exposers tell, then what is known of the process."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    routes = APIRouter()
+
+    async def metrics() -> Response:
+        out = Exposition()
+        for expose in exposers:
+            expose(out)
+        return Response(out.text().encode() + generate_latest(registry), media_type=CONTENT_TYPE)
+
+    routes.add_api_route("/metrics", metrics, methods=["GET"], include_in_schema=False)
+    return routes
