@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -349,6 +350,13 @@ async def test_every_request_is_in_the_audit_log_without_its_credential() -> Non
     assert event["requestURI"] == "/api/v1/namespaces/ns/pods/p?timeout=5s"
     assert event["annotations"]["authorization.k8s.io/decision"] == "forbid"
     assert b"Bearer" not in line
+
+
+@pytest.mark.parametrize("query", ["a=1&b=2&a=3", "watch", "watch=", "&&a=1", "a=b=c", "a=1%2C2&b=x+y", "=1", "x;y=1", "a=%zz"])
+async def test_queries_are_read_as_the_standard_library_reads_them(query: str) -> None:
+    world = World()
+    await world.call("GET /x", "admin", query=query)
+    assert world.handler.contexts[0].query == parse_qs(query, keep_blank_values=True)
 
 
 async def test_too_many_parameters_are_a_bad_request() -> None:
