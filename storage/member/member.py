@@ -158,6 +158,8 @@ class Member:
     def _open_log(self) -> tuple[Wal, Replay]:
         directory = self.config.log_dir()
         sync, segment_bytes = not self.config.unsafe_no_fsync, self.config.wal_segment_bytes
+        if not sync:
+            logger.warning("fsync is off: what is acknowledged is lost if the machine stops")
         if Wal.exists(directory):
             wal, replay = Wal.open(directory, segment_bytes=segment_bytes, sync=sync)
             if replay.repair is not None:
@@ -521,7 +523,7 @@ class Member:
         if self._maintenance_handle is not None:
             self._maintenance_handle.cancel()
         if not self._leading.done():
-            self._leading.set_exception(_unavailable(error))
+            self._leading.set_exception(error if isinstance(error, errors.StoreError) else _unavailable(error))
         self._fail_waiters(_unavailable(error))
         self._store.close()
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from storage.errors import StoppedError
+from storage.errors import StoppedError, StoreError
 from storage.member.disk_worker import DiskWorker, Log, MarkerJob, SaveJob
 from storage.raft.log_storage import MemoryLogStorage
 from storage.raft.messages import Entry, HardState, SnapshotMetadata
@@ -114,6 +114,8 @@ class RaftLoop:
                 self._callbacks.dropped(proposals)
         try:
             self._work()
+        except StoreError as error:
+            self._fail(error)
         except BaseException as error:
             # The outermost edge of applying: a state machine that failed half way must not go on.
             self._fail(error)

@@ -133,6 +133,20 @@ async def test_a_watch_resumes_over_a_restart_without_a_gap(tmp_path: Path) -> N
     assert seen == [2, 3, 4, 5, 6, 7]
 
 
+async def test_st_w4_a_watch_resumed_over_many_restarts_with_compactions_sees_every_revision_once(tmp_path: Path) -> None:
+    seen: list[int] = []
+    for _ in range(12):
+        async with running(tmp_path, snapshot_count=10) as member:
+            watcher = member.watch(WatchRequest(key=b"k", start_revision=max(seen, default=1) + 1))
+            await asyncio.gather(*(put(member, b"k", b"%d" % number) for number in range(10)))
+            while batch := watcher.take():
+                seen += [event.kv.mod_revision for event in batch.events]
+            await member.delete_range(DeleteRangeRequest(key=b"k"))  # seen after the next restart
+            await member.compact(seen[-1] - 3)
+    assert seen == list(range(2, seen[-1] + 1))
+    assert len(seen) == 12 * 11 - 1
+
+
 # -- durability
 
 

@@ -270,6 +270,21 @@ def test_paper_6_a_member_that_was_cut_off_does_not_unseat_a_leader() -> None:
     assert cluster.leaders() == {1: [1]}
 
 
+def test_thesis_6_2_a_leader_that_can_send_and_not_receive_makes_way() -> None:
+    cluster = Cluster(3, pre_vote=True, check_quorum=True)
+    cluster.elect(1)
+    cluster.blocked = {(2, 1), (3, 1)}
+    for _ in range(80):
+        for member in cluster.members:
+            cluster.node(member).tick()
+        cluster.stabilize()
+    led_by_others = [member for member in (2, 3) if cluster.node(member).status().role is Role.LEADER]
+    assert len(led_by_others) == 1
+    cluster.node(led_by_others[0]).propose(b"x")
+    cluster.stabilize()
+    assert cluster.applied_data(led_by_others[0]) == [b"x"]
+
+
 def test_paper_8_a_new_leader_appends_an_entry_without_data() -> None:
     cluster = Cluster(3)
     cluster.elect(2)
