@@ -13,19 +13,23 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from apiserver import tls
+from apiserver import health, metrics, tls
 from apiserver.access import Access, build_access
+from apiserver.admission.build import build_admission_chain
 from apiserver.config import ServerConfig
 from apiserver.handler_chain import build_handler_chain
 from apiserver.handlers.endpoint import ResourceEndpoint
+from apiserver.handlers.path_index import with_path_index
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.subresources import Subresources
 from apiserver.handlers.virtual import VirtualResources
 from apiserver.http_protocol import HttpListener
+from apiserver.metrics import RequestMetrics
 from apiserver.objectstore.interface import StoredObject
 from apiserver.objectstore.object_store import ObjectStore
 from apiserver.registry.environment import Environment
 from apiserver.registry.field_managers import SchemaFieldManagers
+from apiserver.registry.quota_status import QuotaStatus
 from apiserver.registry.registry import Registry
 from apiserver.registry.service_allocators import MemoryServiceAllocators
 from apiserver.request.request_info import resolve
@@ -49,6 +53,16 @@ class ApiServer:
         self.env = Environment(random=source, allocators=self.allocators, managers=SchemaFieldManagers(self.schemas))
         self.registry = Registry(self.table, self.objects, self.env, event_ttl_seconds=config.event_ttl_seconds)
         self.access: Access = build_access(config, self.registry)
+        self.env.admission = build_admission_chain(
+            self.access.cached,
+            self.access.authorizer,
+            self.access.rbac,
+            QuotaStatus(self.registry),
+            source,
+            enable=config.enable_admission_plugins,
+            disable=config.disable_admission_plugins,
+        )
+        self.metrics = RequestMetrics()
         self.ready = False
         self.app = self._build_app()
 
@@ -75,7 +89,14 @@ class ApiServer:
             max_requests_inflight=config.max_requests_inflight,
             max_mutating_requests_inflight=config.max_mutating_requests_inflight,
             request_timeout_seconds=config.request_timeout_seconds,
+            observer=self.metrics,
         )
+
+    def _expose_store(self, out: metrics.Exposition) -> None:
+        """Of the embedded store; an external one tells its own."""
+        collect = getattr(self.objects.kv, "collect_metrics", None)
+        if collect is not None:
+            metrics.expose_store(collect(), out)
 
     def _pods(self) -> ResourceScope:
         scope = self.endpoint.scope("", "v1", "pods")
@@ -86,11 +107,19 @@ class ApiServer:
         """What is no resource request: documents and probes, on FastAPI."""
         from fastapi import FastAPI
 
+        from apiserver.discovery import openapi_routes
         from apiserver.discovery import routes as discovery_routes
 
         app = FastAPI(title="Sampan", openapi_url=None, docs_url=None, redoc_url=None)
         app.include_router(discovery_routes.router(self.table))
-        return app
+        app.include_router(openapi_routes.router(self.table, self.schemas))
+        store = health.HealthCheck(name="etcd", check=lambda: "" if self.objects.alive else "the store has stopped")
+        started = health.HealthCheck(
+            name="poststarthook/bootstrap", check=lambda: "" if self.ready else "not started yet, or about to end"
+        )
+        app.include_router(health.router(healthz=(store, started), livez=(store,), readyz=(store, started)))
+        app.include_router(metrics.router((self.metrics.expose, self._expose_store)))
+        return with_path_index(app)
 
     async def start(self, address: str, port: int) -> None:
         """Load the caches and make sure of the system's objects. ``address`` and ``port``: where this server is reached."""

@@ -12,7 +12,7 @@ from apiserver.handlers.reading import send_stored
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.update import check_name
-from apiserver.machinery import field_errors, json_patch, merge_patch, objects, status
+from apiserver.machinery import field_errors, json_patch, merge_patch, objects, status, strategic_merge_patch
 from apiserver.machinery.objects import Object
 from apiserver.registry.store import Build
 from apiserver.request import body as request_body
@@ -42,7 +42,7 @@ async def patch(
             info.name,
             build,
             subresource=subresource,
-            force_allow_create=None if subresource else build,
+            create=None if subresource else build,
             manages_fields=False,
         )
     else:
@@ -84,9 +84,7 @@ def apply_patch(scope: ResourceScope, patch_type: str, body: bytes, old: Object)
     value = parse_patch(body, dict, "map[string]interface {}")
     if patch_type == negotiation.MERGE_PATCH:
         return merge_patch.apply(old, value)
-    from apiserver.machinery import strategic_merge_patch
-
-    return strategic_merge_patch.apply(scope.type, old, value)
+    return strategic_merge_patch.apply(old, value, scope.type)
 
 
 def _patching(scope: ResourceScope, context: RequestContext, body: bytes, patch_type: str, options: WriteOptions) -> Build:

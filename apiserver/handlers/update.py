@@ -36,7 +36,7 @@ async def update(
     write = scope.write_of(context, options, "UpdateOptions")
     may_create = store.strategy.allow_create_on_update and not subresource
     written, created = await store.update(
-        write, namespace, info.name, replace, subresource=subresource, force_allow_create=replace if may_create else None
+        write, namespace, info.name, replace, subresource=subresource, create=replace if may_create else None
     )
     await send_stored(scope, context, send, 201 if created else 200, negotiated, written)
 

@@ -56,6 +56,11 @@ class ObjectStore:
     def storages(self) -> Mapping[str, KvObjectStorage]:
         return self._storages
 
+    @property
+    def alive(self) -> bool:
+        """Whether changes of the store arrive."""
+        return self.source.alive
+
     async def start(self) -> None:
         await self.source.start()
 

@@ -117,8 +117,9 @@ class Store:
 
     # -- create --------------------------------------------------------------------------------------------------------------
 
-    async def create(self, write: Write, namespace: str, obj: Object) -> StoredObject:
-        """Store a decoded and defaulted object that is the Store's own. Raises StatusError."""
+    async def create(self, write: Write, namespace: str, obj: Object, *, manages_fields: bool = True) -> StoredObject:
+        """Store a decoded and defaulted object that is the Store's own. ``manages_fields`` False: its managedFields are made already
+        (apply). Raises StatusError."""
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
             raise StatusError(status.failure(500, "", "resourceVersion should not be set on objects to be created"))
@@ -126,7 +127,7 @@ class Store:
         now = self.env.clock.text()
         if self.info.namespaced:
             metadata["namespace"] = namespace
-        if self.env.managers is not None:
+        if self.env.managers is not None and manages_fields:
             obj = self.env.managers.update(self.info, "", None, obj, write.manager, now)
             metadata = obj["metadata"]
         attributes = self._attributes(Operation.CREATE, write, namespace, metadata.get("name") or "", obj, None)
@@ -151,7 +152,10 @@ class Store:
                 attributes.name = name
                 await self.env.admission.validate(attributes)
                 path = self.path(namespace, name)
-                return await self._create(write, path, obj)
+                created = await self._create(write, path, obj)
+                if write.dry_run:
+                    _undo(context)
+                return created
             except KeyExistsError as error:
                 _undo(context)
                 if attempts:
@@ -192,12 +196,12 @@ class Store:
         build: Build,
         *,
         subresource: str = "",
-        force_allow_create: Build | None = None,
+        create: Build | None = None,
         manages_fields: bool = True,
     ) -> tuple[StoredObject, bool]:
         """Replace an object by what ``build`` makes of it; the new version and whether it was created.
 
-        ``force_allow_create``: makes the object of nothing where there is none (apply, PUT of kinds that allow it).
+        ``create``: makes the object of nothing where there is none (apply, PUT of kinds that allow it).
         ``manages_fields`` False: ``build`` keeps managedFields itself (apply).
         """
         path = self.path(namespace, name)
@@ -222,9 +226,9 @@ class Store:
 
         while True:
             with as_statuses(self.info, name):
-                if force_allow_create is not None and await self.storage.get(path) is None:
-                    new = await force_allow_create({})
-                    return await self.create(write, namespace, new), True
+                if create is not None and await self.storage.get(path) is None:
+                    new = await create({})
+                    return await self.create(write, namespace, new, manages_fields=manages_fields), True
                 try:
                     result = await self.storage.guaranteed_update(path, change)
                 except BaseException:
@@ -232,6 +236,8 @@ class Store:
                     raise
                 if unwritten is None:
                     return result, False
+                if write.dry_run:
+                    _undo(context)
                 if not goes or write.dry_run:
                     return unwritten, False
                 if await self.storage.delete(path, result.revision) is not None:
