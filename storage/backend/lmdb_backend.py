@@ -281,6 +281,7 @@ class _CommitWorker:
             self._done.set()
 
     def _commit(self, batch: Buffers) -> None:
+        failpoints.hit("backend.before_commit")
         with self._env.begin(write=True) as txn:
             for database, buffer in zip(self._databases, batch, strict=True):
                 writes = [(key, value) for key, value in buffer.entries.items() if value is not None]
@@ -290,6 +291,7 @@ class _CommitWorker:
                     for key, value in buffer.entries.items():
                         if value is None:
                             txn.delete(key, db=database)
+        failpoints.hit("backend.after_commit")
 
 
 def _open(path: Path, map_bytes: int, sync: bool) -> lmdb.Environment:
