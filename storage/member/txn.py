@@ -8,10 +8,13 @@ before the first change: an entry that fails changes nothing, on every member al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from storage import api, errors
 from storage.lease.lessor import Lessor
 from storage.mvcc import read_txn
+from storage.mvcc.key_index import KeyIndex
+from storage.mvcc.revision import main_of
 from storage.mvcc.store import Store
 from storage.mvcc.tree_index import FROM_KEY
 from storage.mvcc.write_txn import WriteTxn
@@ -95,11 +98,11 @@ def execute_delete_range(store: Store, request: api.DeleteRangeRequest, header: 
 
 def execute_txn(store: Store, lessor: Lessor, request: api.TxnRequest, header: MakeHeader) -> api.TxnResponse:
     """Raises as its operations do, all before anything is changed."""
-    txn = store.write_txn()
     # All comparisons, also of nested transactions, see the state before the first change.
     branches: list[bool] = []
-    _choose_branches(txn, request, branches)
+    _choose_branches(store, request, branches)
     _check_chosen(store, lessor, request, iter(branches))
+    txn = store.write_txn()
     response = _txn(txn, request, iter(branches), header)
     txn.end()
     return response
@@ -157,13 +160,13 @@ def _check_overlaps(operations: Sequence[api.Op]) -> _Touched:
     return touched
 
 
-def _choose_branches(txn: WriteTxn, request: api.TxnRequest, branches: list[bool]) -> None:
+def _choose_branches(store: Store, request: api.TxnRequest, branches: list[bool]) -> None:
     """Append, in the order of execution, which branch each transaction takes."""
-    succeeded = all(_holds(txn, compare) for compare in request.compare)
+    succeeded = all(_holds(store, compare) for compare in request.compare)
     branches.append(succeeded)
     for operation in request.success if succeeded else request.failure:
         if isinstance(operation, api.TxnRequest):
-            _choose_branches(txn, operation, branches)
+            _choose_branches(store, operation, branches)
 
 
 def _check_chosen(store: Store, lessor: Lessor, request: api.TxnRequest, branches: Iterator[bool]) -> None:
@@ -186,34 +189,43 @@ def _check_put(store: Store, lessor: Lessor, request: api.PutRequest) -> None:
             raise errors.KeyNotFoundError()
 
 
-def _holds(txn: WriteTxn, compare: api.Compare) -> bool:
-    if not compare.range_end:
-        kv = txn.get(compare.key)
-        kvs: Sequence[api.KeyValue] = () if kv is None else (kv,)
+def _holds(store: Store, compare: api.Compare) -> bool:
+    if compare.range_end:
+        kvs = store.range(api.RangeRequest(key=compare.key, range_end=compare.range_end)).kvs
+        if kvs:
+            return all(_compare(compare, _TARGETS[compare.target](kv)) for kv in kvs)
+    elif compare.target in _IN_INDEX:
+        # The comparison of nearly every write that is guarded; it needs no look at the value.
+        return _compare(compare, _of_newest(store.index.key_index(compare.key), compare.target))
     else:
-        kvs = txn.range(api.RangeRequest(key=compare.key, range_end=compare.range_end)).kvs
-    if not kvs:
-        # An absent key has no value to compare with, not even an empty one.
-        return compare.target != api.CompareTarget.VALUE and _compare(compare, _ABSENT)
-    return all(_compare(compare, kv) for kv in kvs)
+        kv = store.get(compare.key)
+        if kv is not None:
+            return _compare(compare, _TARGETS[compare.target](kv))
+    # An absent key has zeros, but no value to compare with, not even an empty one.
+    return compare.target != api.CompareTarget.VALUE and _compare(compare, 0)
 
 
-_ABSENT = api.KeyValue(b"", 0, 0, 0, b"", 0)
+_TARGETS: dict[api.CompareTarget, Callable[[api.KeyValue], int | bytes]] = {
+    api.CompareTarget.VERSION: attrgetter("version"),
+    api.CompareTarget.CREATE: attrgetter("create_revision"),
+    api.CompareTarget.MOD: attrgetter("mod_revision"),
+    api.CompareTarget.LEASE: attrgetter("lease"),
+    api.CompareTarget.VALUE: attrgetter("value"),
+}
+_IN_INDEX = frozenset((api.CompareTarget.VERSION, api.CompareTarget.CREATE, api.CompareTarget.MOD))
 
 
-def _compare(compare: api.Compare, kv: api.KeyValue) -> bool:
-    actual: int | bytes
-    match compare.target:
-        case api.CompareTarget.VERSION:
-            actual = kv.version
-        case api.CompareTarget.CREATE:
-            actual = kv.create_revision
-        case api.CompareTarget.MOD:
-            actual = kv.mod_revision
-        case api.CompareTarget.LEASE:
-            actual = kv.lease
-        case api.CompareTarget.VALUE:
-            actual = kv.value
+def _of_newest(index: KeyIndex | None, target: api.CompareTarget) -> int:
+    """What the index knows of a key's newest version; 0 for a key that does not exist."""
+    if index is None or not index.is_live:
+        return 0
+    generation = index.generations[-1]
+    if target == api.CompareTarget.MOD:
+        return main_of(generation.revisions[-1])
+    return generation.version if target == api.CompareTarget.VERSION else generation.created
+
+
+def _compare(compare: api.Compare, actual: int | bytes) -> bool:
     operand = compare.operand
     match compare.result:
         case api.CompareResult.EQUAL:
