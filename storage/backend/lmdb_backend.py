@@ -244,14 +244,17 @@ class _CommitWorker:
         self._databases = databases
         self._batches: queue.SimpleQueue[Buffers | None] = queue.SimpleQueue()
         self._done = threading.Event()
+        self._done.set()
         self._failure: BaseException | None = None
-        self.is_done = True
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
+    @property
+    def is_done(self) -> bool:
+        return self._done.is_set()
+
     def submit(self, batch: Buffers) -> None:
         assert self.is_done
-        self.is_done = False
         self._done.clear()
         self._batches.put(batch)
 
@@ -276,12 +279,10 @@ class _CommitWorker:
                 failpoints.hit("backend.after_commit")
             except Exception as error:  # the thread's edge: the owner decides
                 self._failure = error
-            # The owner may look at is_done at any moment, so it must be the last thing to change.
-            self.is_done = True
+            # The owner may look at any moment and hand in the next batch at once, so this must be one step, and the last.
             self._done.set()
 
     def _commit(self, batch: Buffers) -> None:
-        failpoints.hit("backend.before_commit")
         with self._env.begin(write=True) as txn:
             for database, buffer in zip(self._databases, batch, strict=True):
                 writes = [(key, value) for key, value in buffer.entries.items() if value is not None]
@@ -291,7 +292,6 @@ class _CommitWorker:
                     for key, value in buffer.entries.items():
                         if value is None:
                             txn.delete(key, db=database)
-        failpoints.hit("backend.after_commit")
 
 
 def _open(path: Path, map_bytes: int, sync: bool) -> lmdb.Environment:
