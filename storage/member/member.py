@@ -98,6 +98,7 @@ class Member:
         self._compaction_handle: asyncio.TimerHandle | None = None
         self._compaction_waiters: list[asyncio.Future[None]] = []
         self._last_leader_id = 0
+        self._last_header: api.ResponseHeader | None = None
 
     # -- life
 
@@ -381,12 +382,12 @@ class Member:
         if len(self._wait) >= PENDING_WRITES_MAX:
             self.metrics.proposals_failed += 1
             raise errors.TooManyRequestsError()
-        if not self._quota.maybe_charge(request):
-            raise errors.NoSpaceError()
         request_id = self._request_ids.next()
         data = log_request.encode(request_id, request)
         if len(data) > self.config.max_request_bytes:
             raise errors.RequestTooLargeError()
+        if not self._quota.maybe_charge(request, len(data)):
+            raise errors.NoSpaceError()
         self._raft.propose(data)
         loop = self._loop
         future: asyncio.Future[object] = loop.create_future()
@@ -452,7 +453,12 @@ class Member:
         return self._applier.lease_revoke(request.id)
 
     def _header(self, revision: int) -> api.ResponseHeader:
-        return api.ResponseHeader(cluster_id=self.cluster_id, member_id=self.member_id, revision=revision, raft_term=self._term)
+        """One write's answers and the reads after it share theirs."""
+        header = self._last_header
+        if header is None or header.revision != revision or header.raft_term != self._term:
+            header = api.ResponseHeader(cluster_id=self.cluster_id, member_id=self.member_id, revision=revision, raft_term=self._term)
+            self._last_header = header
+        return header
 
     # -- what happens by itself
 

@@ -10,6 +10,7 @@ does not know it must not skip, since its state would drift from the others': ``
 from __future__ import annotations
 
 import enum
+import functools
 import struct
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -19,8 +20,6 @@ from storage.raft.codec import CodecError, fields, varint
 
 _HEAD: Final = struct.Struct(">QB")
 HEAD_BYTES: Final = _HEAD.size
-
-_PUT_OP_TAG: Final = b"\x12"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,23 +196,26 @@ def _decode_delete_range(body: bytes) -> api.DeleteRangeRequest:
 
 
 def _encode_range(request: api.RangeRequest) -> bytes:
-    return b"".join(
-        (
-            _chunk(1, request.key),
-            _optional(2, request.range_end),
-            _number(3, request.limit),
-            _number(4, request.revision),
-            _number(5, request.sort_order),
-            _number(6, request.sort_target),
-            _number(7, int(request.serializable)),
-            _number(8, int(request.keys_only)),
-            _number(9, int(request.count_only)),
-            _number(10, request.min_mod_revision),
-            _number(11, request.max_mod_revision),
-            _number(12, request.min_create_revision),
-            _number(13, request.max_create_revision),
-        )
+    key = request.key
+    body = b"\x0a" + varint(len(key)) + key
+    if request.range_end:
+        body += _chunk(2, request.range_end)
+    numbers = (
+        request.limit,
+        request.revision,
+        request.sort_order,
+        request.sort_target,
+        request.serializable,
+        request.keys_only,
+        request.count_only,
+        request.min_mod_revision,
+        request.max_mod_revision,
+        request.min_create_revision,
+        request.max_create_revision,
     )
+    if any(numbers):
+        body += b"".join([_number(field, int(value)) for field, value in enumerate(numbers, 3)])
+    return body
 
 
 def _decode_range(body: bytes) -> api.RangeRequest:
@@ -257,15 +259,20 @@ _OPERAND_FIELDS: Final = {
 }
 
 
+@functools.cache
+def _compare_head(result: api.CompareResult, target: api.CompareTarget) -> bytes:
+    """A comparison up to the tag of its key."""
+    return b"\x08" + varint(result) + b"\x10" + varint(target) + b"\x1a"
+
+
 def _encode_compare(compare: api.Compare) -> bytes:
-    key, operand = compare.key, compare.operand
-    body = b"\x08" + varint(compare.result) + b"\x10" + varint(compare.target) + b"\x1a" + varint(len(key)) + key
-    field = _OPERAND_FIELDS[compare.target]
+    key, operand, target = compare.key, compare.operand, compare.target
+    body = _compare_head(compare.result, target) + varint(len(key)) + key
     if isinstance(operand, bytes):
-        body += _chunk(field, operand)
+        body += _chunk(_OPERAND_FIELDS[target], operand)
     else:
-        body += varint(field << 3) + varint(operand & 0xFFFF_FFFF_FFFF_FFFF)
-    return body + _optional(64, compare.range_end)
+        body += varint(_OPERAND_FIELDS[target] << 3) + varint(operand & 0xFFFF_FFFF_FFFF_FFFF)
+    return body + _chunk(64, compare.range_end) if compare.range_end else body
 
 
 def _decode_compare(body: bytes) -> api.Compare:
@@ -315,9 +322,10 @@ def _encode_op(operation: api.Op) -> bytes:
     match operation:
         case api.PutRequest():
             body = _encode_put(operation)
-            return _PUT_OP_TAG + varint(len(body)) + body
+            return b"\x12" + varint(len(body)) + body
         case api.RangeRequest():
-            return _chunk(1, _encode_range(operation))
+            body = _encode_range(operation)
+            return b"\x0a" + varint(len(body)) + body
         case api.DeleteRangeRequest():
             return _chunk(3, _encode_delete_range(operation))
         case api.TxnRequest():

@@ -25,8 +25,8 @@ class CodecError(ValueError):
 
 def varint(value: int) -> bytes:
     """``value`` (0 … 2⁶⁴-1) as a protobuf varint."""
-    if value < 0x80:
-        return _ONE_BYTE[value]
+    if value < _KNOWN_VARINTS:
+        return _VARINTS[value]
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -35,7 +35,9 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-_ONE_BYTE = [bytes((i,)) for i in range(0x80)]
+# Most are lengths of keys and small values; made once, they cost a list access.
+_KNOWN_VARINTS = 2048
+_VARINTS = [bytes((i,)) for i in range(0x80)] + [bytes((i & 0x7F | 0x80, i >> 7)) for i in range(0x80, _KNOWN_VARINTS)]
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:

@@ -45,15 +45,24 @@ def test_quota_lets_in_what_fits_and_what_frees() -> None:
     quota = Quota(10_000)
     quota.observe(9_000)
     small = api.PutRequest(key=b"k", value=bytes(100))
-    assert quota.maybe_charge(small)
-    assert quota.maybe_charge(small)
-    assert not quota.maybe_charge(small), "three times 357 bytes do not fit into 1000"
-    assert quota.maybe_charge(api.DeleteRangeRequest(key=b"k"))
-    assert quota.maybe_charge(CompactionRequest(revision=1))
-    assert not quota.maybe_charge(api.TxnRequest(failure=(small,)))
+    assert quota.maybe_charge(small, 110)
+    assert quota.maybe_charge(small, 110)
+    assert not quota.maybe_charge(small, 110), "three times 357 bytes do not fit into 1000"
+    assert quota.maybe_charge(api.DeleteRangeRequest(key=b"k"), 10)
+    assert quota.maybe_charge(CompactionRequest(revision=1), 10)
+    assert not quota.maybe_charge(api.TxnRequest(failure=(small,)), 110)
     quota.observe(5_000)
-    assert quota.maybe_charge(small)
-    assert Quota(0).maybe_charge(small)
+    assert quota.maybe_charge(small, 110)
+    assert Quota(0).maybe_charge(small, 110)
+
+
+def test_quota_counts_what_comes_between_two_measurements() -> None:
+    quota = Quota(100_000)
+    put = api.PutRequest(key=b"k", value=bytes(1000))
+    let_in = 0
+    while quota.maybe_charge(put, 1010):
+        let_in += 1
+    assert 100_000 - 2000 < let_in * (1000 + 256 + 1) < 101_500
 
 
 def test_histogram_counts_by_bound() -> None:
