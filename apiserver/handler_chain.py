@@ -43,6 +43,9 @@ ResolveRequestInfo = Callable[[str, str, Mapping[str, list[str]]], RequestInfo]
 
 
 class RequestObserver(Protocol):
+    def watch_flow_control(self, flow_control: FlowControl) -> None:
+        """Once, at the start: where the number of requests in flight is to be seen."""
+
     def request_done(self, context: RequestContext, seconds: float, response_bytes: int) -> None:
         """After each response; ``seconds`` it took."""
 
@@ -70,6 +73,8 @@ class HandlerChain:
         self._flow_control = flow_control
         self._authorization = Authorization(authorizer)
         self._observer = observer
+        if observer is not None:
+            observer.watch_flow_control(flow_control)
         self._audit_log = audit_log
         self._now = now
 
