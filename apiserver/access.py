@@ -59,7 +59,7 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
         tokens.append(TokenFileAuthenticator.from_file(config.token_auth_file))
     tokens.append(ServiceAccountAuthenticator(keys, (config.service_account_issuer,), audiences, cached, time.time))
     tokens.append(BootstrapTokenAuthenticator(cached, time.time))
-    union = TokenUnion(tokens)
+    union = TokenUnion(tokens, audiences)
     requests: list[RequestAuthenticator] = []
     if config.client_ca_file is not None:
         requests.append(X509Authenticator.from_file(config.client_ca_file, time.time))

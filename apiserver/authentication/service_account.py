@@ -228,7 +228,7 @@ class ServiceAccountAuthenticator:
         claims = self._check_signature(token, header)
         if claims["iss"] == LEGACY_ISSUER:
             return _verified_legacy(claims)
-        return _verified_bound(claims)
+        return _verified_bound(claims, self._api_audiences)
 
     def _check_signature(self, token: str, header: dict[str, Any]) -> dict[str, Any]:
         key_id = header.get("kid")
@@ -275,7 +275,7 @@ def _number(claims: dict[str, Any], name: str, default: float) -> float:
     return float(value)
 
 
-def _verified_bound(claims: dict[str, Any]) -> _Verified:
+def _verified_bound(claims: dict[str, Any], api_audiences: tuple[str, ...]) -> _Verified:
     private = claims.get("kubernetes.io")
     if not isinstance(private, dict):
         raise AuthenticationError("token has no kubernetes.io claim")
@@ -308,7 +308,7 @@ def _verified_bound(claims: dict[str, Any]) -> _Verified:
         # a bound token without an end is none of ours
         expires_at=_number(claims, "exp", 0),
         warn_after=_number(private, "warnafter", 0),
-        authentication=TokenAuthentication(user=user, audiences=audiences),
+        authentication=TokenAuthentication(user=user, audiences=tuple(a for a in api_audiences if a in audiences)),
     )
 
 

@@ -25,7 +25,7 @@ def check_role(
         return
     owned = data.rules_for(user, namespace)
     if missing := uncovered(owned, rules_from_json(new.get("rules"))):
-        raise status.forbidden(GROUP, resource, name, _told(user, missing))
+        raise status.forbidden(GROUP, resource, name, _told(user, missing, data, namespace))
     # what an aggregation gathers is not known beforehand, so only who may do everything may set or lift one
     if _aggregates(new) or (old is not None and _aggregates(old)):
         if uncovered(owned, _EVERYTHING):
@@ -41,15 +41,17 @@ def check_binding(
     reference: dict[str, Any] = new.get("roleRef") or {}
     kind, role_name = str(reference.get("kind") or ""), str(reference.get("name") or "")
     namespace = objects.namespace(new)
-    role_resource = {"Role": "roles", "ClusterRole": "clusterroles"}.get(kind, "")
+    role_resource = _PLURALS.get(kind, "")
     if role_resource and _is_allowed(authorizer, user, "bind", role_resource, namespace, role_name):
         return
     rules = data.rules_of(kind, role_name, namespace)
     if rules is None:
-        raise status.not_found(GROUP, kind.lower(), role_name)
+        raise status.not_found(GROUP, role_resource, role_name)
     if missing := uncovered(data.rules_for(user, namespace), rules):
-        raise status.forbidden(GROUP, resource, objects.name(new), _told(user, missing))
+        raise status.forbidden(GROUP, resource, objects.name(new), _told(user, missing, data, namespace))
 
+
+_PLURALS = {"Role": "roles", "ClusterRole": "clusterroles"}
 
 _EVERYTHING = (Rule(verbs=("*",), api_groups=("*",), resources=("*",)), Rule(verbs=("*",), non_resource_urls=("*",)))
 
@@ -76,7 +78,11 @@ def _is_allowed(authorizer: Authorizer, user: UserInfo, verb: str, resource: str
     return authorizer.authorize(attributes)[0] is Decision.ALLOW
 
 
-def _told(user: UserInfo, missing: Sequence[Rule]) -> str:
+def _told(user: UserInfo, missing: Sequence[Rule], data: RbacData, namespace: str) -> str:
     lines = sorted({rule.text() for rule in compact(missing)})
     who = f'user "{user.name}" (groups={quoted_list(user.groups)})'
-    return f"{who} is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
+    told = f"{who} is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
+    # rights may be missing only because a role is: the binding to it would have given them
+    broken = [grant.binding for grant in data.grants(user, namespace) if grant.error]
+    errors = [f'{_PLURALS.get(b.role_kind, b.role_kind)}.{GROUP} "{b.role_name}" not found' for b in broken]
+    return f"{told}; resolution errors: [{', '.join(dict.fromkeys(errors))}]" if errors else told

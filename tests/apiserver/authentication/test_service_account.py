@@ -165,6 +165,8 @@ def test_the_audience_must_fit() -> None:
     assert "audiences" in world.refusal(token)
     found = world.authenticator.authenticate_token(token, ("vault", "elsewhere"))
     assert found is not None and found.audiences == ("vault",)
+    found = world.authenticator.authenticate_token(world.issue(audiences=("vault", ISSUER)))
+    assert found is not None and found.audiences == (ISSUER,)
 
 
 def _segment(value: object) -> str:

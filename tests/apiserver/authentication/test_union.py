@@ -119,6 +119,14 @@ def test_token_review_tells_who_a_token_is() -> None:
     assert caught.value.message == "token is required for TokenReview in authentication"
 
 
+def test_token_review_of_a_token_without_audiences_is_good_for_the_api_server_only() -> None:
+    tokens = TokenUnion([TokenFileAuthenticator(parse_token_file(FILE))], ["api"])
+    assert token_review({"spec": {"token": "secret2"}}, tokens, ["api"])["status"]["audiences"] == ["api"]
+    assert token_review({"spec": {"token": "secret2", "audiences": ["vault", "api"]}}, tokens, ["api"])["status"]["audiences"] == ["api"]
+    told = token_review({"spec": {"token": "secret2", "audiences": ["vault"]}}, tokens, ["api"])["status"]
+    assert told == {"user": {}, "error": "invalid bearer token"}
+
+
 def test_self_subject_review_tells_who_i_am() -> None:
     review = self_subject_review({}, UserInfo(name="ann", groups=("g",), extra={"k": ("v",)}))
     assert review["status"]["userInfo"] == {"username": "ann", "groups": ["g"], "extra": {"k": ["v"]}}

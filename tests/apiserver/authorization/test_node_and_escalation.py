@@ -198,7 +198,13 @@ def test_a_binding_needs_the_rights_or_the_verb_bind() -> None:
     assert caught.value.message.startswith('rolebindings.rbac.authorization.k8s.io "b" is forbidden: user "alice"')
     with pytest.raises(StatusError) as caught:
         bind("Role", "gone")
-    assert caught.value.message == 'role.rbac.authorization.k8s.io "gone" not found'
+    assert caught.value.message == 'roles.rbac.authorization.k8s.io "gone" not found'
+    broken = {"roleRef": {"kind": "ClusterRole", "name": "gone"}, "subjects": [{"kind": "User", "name": "alice"}]}
+    data.object_changed("rolebindings", "ns", "broken", broken)
+    with pytest.raises(StatusError) as caught:
+        bind("ClusterRole", "strong")
+    assert caught.value.message.endswith('; resolution errors: [clusterroles.rbac.authorization.k8s.io "gone" not found]')
+    data.object_changed("rolebindings", "ns", "broken", None)
     by_name = rule("bind", "clusterroles", "rbac.authorization.k8s.io") | {"resourceNames": ["strong"]}
     data.object_changed("roles", "ns", "own", {"rules": [by_name]})
     bind("ClusterRole", "strong")
