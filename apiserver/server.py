@@ -19,7 +19,6 @@ from apiserver.admission.build import build_admission_chain
 from apiserver.config import ServerConfig
 from apiserver.handler_chain import build_handler_chain
 from apiserver.handlers.endpoint import ResourceEndpoint
-from apiserver.handlers.path_index import with_path_index
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.subresources import Subresources
 from apiserver.handlers.virtual import VirtualResources
@@ -107,6 +106,7 @@ class ApiServer:
         """What is no resource request: documents and probes, on FastAPI."""
         from fastapi import FastAPI
 
+        from apiserver.discovery import index as path_index
         from apiserver.discovery import openapi_routes
         from apiserver.discovery import routes as discovery_routes
 
@@ -119,7 +119,8 @@ class ApiServer:
         )
         app.include_router(health.router(healthz=(store, started), livez=(store,), readyz=(store, started)))
         app.include_router(metrics.router((self.metrics.expose, self._expose_store)))
-        return with_path_index(app)
+        path_index.install(app, self.table)
+        return app
 
     async def start(self, address: str, port: int) -> None:
         """Load the caches and make sure of the system's objects. ``address`` and ``port``: where this server is reached."""

@@ -58,5 +58,7 @@ class Type:
     has_default: bool = False
     preserve_unknown: bool = False
     embedded_object: bool = False
+    #: the zero value of a scalar ("", 0, false) means the same as no value, and is not kept
+    zero_is_absent: bool = False
     #: what server-side apply made of this type (``machinery.apply_types``), on first use; not copied by ``dataclasses.replace``
     apply_type: Any = field(init=False, default=None, repr=False)

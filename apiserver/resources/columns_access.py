@@ -75,9 +75,11 @@ def _policy_binding(obj: Object, now: float) -> list[Any]:
     reference = get(obj, "spec", "paramRef")
     shown = texts.UNSET
     if reference:
-        shown = str(reference.get("name") or "*")
-        if reference.get("namespace"):
-            shown = f"{reference['namespace']}/{shown}"
+        # whether the parameter has a namespace can't be told from here
+        if reference.get("name"):
+            shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
+        elif reference.get("selector") is not None:
+            shown = texts.label_selector(reference["selector"])
     return [name(obj), get(obj, "spec", "policyName", default=""), shown, age(obj, now)]
 
 

@@ -122,7 +122,7 @@ def _priority_class(obj: Object, now: float) -> list[Any]:
         texts.count(obj.get("value")),
         bool(obj.get("globalDefault")),
         age(obj, now),
-        obj.get("preemptionPolicy") or "PreemptLowerPriority",
+        obj.get("preemptionPolicy", ""),
     ]
 
 

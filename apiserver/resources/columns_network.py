@@ -112,9 +112,12 @@ def _network_policy(obj: Object, now: float) -> list[Any]:
 
 
 def _ip_address(obj: Object, now: float) -> list[Any]:
-    parent = get(obj, "spec", "parentRef", default={})
-    parts = [parent.get(field) for field in ("group", "resource", "namespace", "name")]
-    return [name(obj), "/".join(str(part) for part in parts if part) or texts.NONE, age(obj, now)]
+    parent = get(obj, "spec", "parentRef")
+    if parent is None:
+        return [name(obj), texts.NONE]
+    resource = ".".join(str(parent[field]) for field in ("resource", "group") if parent.get(field)).lower()
+    parts = [resource, parent.get("namespace"), parent.get("name", "")]
+    return [name(obj), "/".join(str(part) for part in parts if part)]
 
 
 def _service_cidr(obj: Object, now: float) -> list[Any]:
@@ -153,6 +156,6 @@ PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
         cells=_ingress_class,
     ),
     ("networking.k8s.io", "NetworkPolicy"): printer(NAME, column("Pod-Selector"), AGE, cells=_network_policy),
-    ("networking.k8s.io", "IPAddress"): printer(NAME, column("ParentRef"), AGE, cells=_ip_address),
+    ("networking.k8s.io", "IPAddress"): printer(NAME, column("ParentRef"), cells=_ip_address),
     ("networking.k8s.io", "ServiceCIDR"): printer(NAME, column("CIDRs"), AGE, cells=_service_cidr),
 }

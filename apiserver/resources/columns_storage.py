@@ -12,6 +12,7 @@ from apiserver.resources.columns import AGE, NAME, Dated, Printer, age, column, 
 #: where the class of a volume stood before it had a field
 _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 _IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+_IS_DEFAULT_ATTRIBUTES_CLASS = "volumeattributesclass.alpha.kubernetes.io/is-default-class"
 
 
 def _annotations(obj: Object) -> dict[str, str]:
@@ -73,7 +74,8 @@ def _storage_class(obj: Object, now: float) -> list[Any]:
 
 
 def _volume_attributes_class(obj: Object, now: float) -> list[Any]:
-    return [name(obj), obj.get("driverName", ""), age(obj, now)]
+    default = _annotations(obj).get(_IS_DEFAULT_ATTRIBUTES_CLASS) == "true"
+    return [name(obj) + (" (default)" if default else ""), obj.get("driverName", ""), age(obj, now)]
 
 
 def _volume_attachment(obj: Object, now: float) -> list[Any]:
@@ -114,7 +116,7 @@ def _csi_storage_capacity(obj: Object, now: float) -> list[Any]:
 def _migration(obj: Object, now: float) -> list[Any]:
     resource = get(obj, "spec", "resource", default={})
     qualified = ".".join(str(part) for part in (resource.get("resource"), resource.get("group")) if part)
-    return [name(obj), qualified, age(obj, now)]
+    return [name(obj), qualified]
 
 
 _ATTRIBUTES_CLASS = Dated(column=column("VolumeAttributesClass"), since=29)
@@ -184,5 +186,7 @@ PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
         cells=_csi_driver,
     ),
     ("storage.k8s.io", "CSIStorageCapacity"): printer(NAME, column("StorageClassName"), column("Capacity"), cells=_csi_storage_capacity),
-    ("storagemigration.k8s.io", "StorageVersionMigration"): printer(NAME, column("Resource"), AGE, cells=_migration),
+    ("storagemigration.k8s.io", "StorageVersionMigration"): printer(
+        NAME, column("Resource", description="Fully qualified resource to migrate"), cells=_migration
+    ),
 }

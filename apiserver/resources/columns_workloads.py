@@ -230,7 +230,7 @@ def _job_status(obj: Object) -> str:
             return shown
     if metadata(obj).get("deletionTimestamp"):
         return "Terminating"
-    for type_ in ("Suspended", "FailureTarget", "SuccessCriteriaMet"):
+    for type_ in ("Suspended", "FailureTarget"):
         if texts.is_true(obj, type_):
             return type_
     return "Running"

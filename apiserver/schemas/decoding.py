@@ -5,7 +5,8 @@
 What it does, as Go's strict decoder (``sigs.k8s.io/json``) and the round trip through Go's types do it:
 - fields the type does not have are dropped and reported (``unknown field "spec.foo"``; names are case-sensitive);
 - keys that stand twice are reported (``duplicate field "spec.a"``); objects are merged, of other values the last counts;
-- nulls go away (in lists and maps they become the zero value), and so do optional lists and maps that are empty;
+- nulls go away (in lists and maps they become the zero value), and so do optional lists and maps that are empty, and optional scalars
+  that are zero where Go cannot tell that from absent;
 - a value of a wrong type is refused: ``json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32``;
 - quantities, times and base64 get their canonical form.
 
@@ -134,7 +135,7 @@ class _FieldPath(_Path):
 
     __slots__ = ("struct",)
 
-    def __init__(self, parent: _Path | None, part: str, struct: str) -> None:
+    def __init__(self, parent: _Path | None, part: str, struct: Type) -> None:
         super().__init__(parent, part)
         self.struct = struct
 
@@ -161,7 +162,7 @@ class _Walk:
             if field is None:
                 self._strict("unknown", _Path(path, key))
                 continue
-            here = _FieldPath(path, key, type_.go_name)
+            here = _FieldPath(path, key, type_)
             if seen is not None:
                 if key in seen:
                     self._strict("duplicate", here)
@@ -169,7 +170,8 @@ class _Walk:
             if raw is None:
                 continue
             decoded = self.value(field, raw, here)
-            if not decoded and isinstance(decoded, (list, dict)) and self._is_left_out(type_, field, key):
+            if not decoded and (field.zero_is_absent or self._is_left_out(type_, field, key)):
+                out.pop(key, None)
                 continue
             if seen is not None and isinstance(decoded, dict) and isinstance(out.get(key), dict):
                 decoded = {**out[key], **decoded}
@@ -290,8 +292,9 @@ class _Walk:
             if struct_path is None:
                 self._fail(f"json: cannot unmarshal {word} into Go value of type {go_type(type_)}")
             else:
-                named = go_type(type_, struct_path.struct, str(struct_path.part), element=struct_path is not path)
-                self._fail(f"json: cannot unmarshal {word} into Go struct field {struct_path.struct}.{path.fields()} of type {named}")
+                struct, field = struct_path.struct, str(struct_path.part)
+                named = go_type(type_, struct.definition, field, element=struct_path is not path)
+                self._fail(f"json: cannot unmarshal {word} into Go struct field {struct.go_name}.{path.fields()} of type {named}")
         return _zero(type_)
 
     def _fail(self, text: str) -> None:

@@ -1,70 +1,10 @@
-"""How Go names the types of fields, since its decoder's messages do (``… into Go struct field PodSpec.spec.nodeName of type string``).
-
-The published schemas do not know Go's named string and map types; those that people meet are listed here.
-"""
+"""How Go names the types of fields, since its decoder's messages do (``… into Go struct field PodSpec.spec.nodeName of type string``)."""
 
 from __future__ import annotations
 
 from apiserver.machinery.types import Shape, Type
+from apiserver.schemas.published import short_name
 
-_NAMED: dict[tuple[str, str], str] = {
-    ("Container", "imagePullPolicy"): "v1.PullPolicy",
-    ("Container", "terminationMessagePolicy"): "v1.TerminationMessagePolicy",
-    ("Container", "restartPolicy"): "v1.ContainerRestartPolicy",
-    ("ContainerPort", "protocol"): "v1.Protocol",
-    ("ServicePort", "protocol"): "v1.Protocol",
-    ("EndpointPort", "protocol"): "v1.Protocol",
-    ("NetworkPolicyPort", "protocol"): "v1.Protocol",
-    ("HTTPGetAction", "scheme"): "v1.URIScheme",
-    ("PodSpec", "restartPolicy"): "v1.RestartPolicy",
-    ("PodSpec", "dnsPolicy"): "v1.DNSPolicy",
-    ("PodSpec", "preemptionPolicy"): "v1.PreemptionPolicy",
-    ("PodSpec", "overhead"): "v1.ResourceList",
-    ("PodStatus", "phase"): "v1.PodPhase",
-    ("PodStatus", "qosClass"): "v1.PodQOSClass",
-    ("Toleration", "operator"): "v1.TolerationOperator",
-    ("Toleration", "effect"): "v1.TaintEffect",
-    ("Taint", "effect"): "v1.TaintEffect",
-    ("ResourceRequirements", "limits"): "v1.ResourceList",
-    ("ResourceRequirements", "requests"): "v1.ResourceList",
-    ("VolumeResourceRequirements", "limits"): "v1.ResourceList",
-    ("VolumeResourceRequirements", "requests"): "v1.ResourceList",
-    ("NodeStatus", "capacity"): "v1.ResourceList",
-    ("NodeStatus", "allocatable"): "v1.ResourceList",
-    ("ResourceQuotaSpec", "hard"): "v1.ResourceList",
-    ("ServiceSpec", "type"): "v1.ServiceType",
-    ("ServiceSpec", "sessionAffinity"): "v1.ServiceAffinity",
-    ("ServiceSpec", "externalTrafficPolicy"): "v1.ServiceExternalTrafficPolicy",
-    ("ServiceSpec", "internalTrafficPolicy"): "v1.ServiceInternalTrafficPolicy",
-    ("ServiceSpec", "ipFamilyPolicy"): "v1.IPFamilyPolicy",
-    ("Secret", "type"): "v1.SecretType",
-    ("DeploymentStrategy", "type"): "v1.DeploymentStrategyType",
-    ("StatefulSetSpec", "podManagementPolicy"): "v1.PodManagementPolicyType",
-    ("StatefulSetUpdateStrategy", "type"): "v1.StatefulSetUpdateStrategyType",
-    ("DaemonSetUpdateStrategy", "type"): "v1.DaemonSetUpdateStrategyType",
-    ("CronJobSpec", "concurrencyPolicy"): "v1.ConcurrencyPolicy",
-    ("JobSpec", "completionMode"): "v1.CompletionMode",
-    ("PersistentVolumeSpec", "capacity"): "v1.ResourceList",
-    ("PersistentVolumeSpec", "persistentVolumeReclaimPolicy"): "v1.PersistentVolumeReclaimPolicy",
-    ("PersistentVolumeClaimSpec", "volumeMode"): "v1.PersistentVolumeMode",
-    ("ObjectMeta", "uid"): "types.UID",
-    ("OwnerReference", "uid"): "types.UID",
-    ("LabelSelectorRequirement", "operator"): "v1.LabelSelectorOperator",
-    ("NodeSelectorRequirement", "operator"): "v1.NodeSelectorOperator",
-    ("CustomResourceDefinitionSpec", "scope"): "v1.ResourceScope",
-    ("IngressPath", "pathType"): "v1.PathType",
-    ("HTTPIngressPath", "pathType"): "v1.PathType",
-    ("PriorityClass", "preemptionPolicy"): "v1.PreemptionPolicy",
-}
-_NAMED_ELEMENTS: dict[tuple[str, str], str] = {
-    ("PersistentVolumeClaimSpec", "accessModes"): "v1.PersistentVolumeAccessMode",
-    ("PersistentVolumeSpec", "accessModes"): "v1.PersistentVolumeAccessMode",
-    ("Capabilities", "add"): "v1.Capability",
-    ("Capabilities", "drop"): "v1.Capability",
-    ("NetworkPolicySpec", "policyTypes"): "v1.PolicyType",
-    ("ServiceSpec", "ipFamilies"): "v1.IPFamily",
-    ("CertificateSigningRequestSpec", "usages"): "v1.KeyUsage",
-}
 _SCALARS = {
     Shape.STRING: "string",
     Shape.NUMBER: "float64",
@@ -78,8 +18,9 @@ _SCALARS = {
 
 
 def go_type(type_: Type, struct: str = "", field: str = "", *, element: bool = False) -> str:
-    """The name of a value's Go type; ``struct`` and ``field`` say where the value, or with ``element`` its container, stands."""
-    named = (_NAMED_ELEMENTS if element else _NAMED).get((struct, field))
+    """The name of a value's Go type; ``struct`` (a definition's name) and ``field`` say where the value, or with ``element`` its container,
+    stands."""
+    named = _named(struct, field, element)
     if named:
         return named
     if type_.shape is Shape.STRUCT:
@@ -96,3 +37,12 @@ def go_type(type_: Type, struct: str = "", field: str = "", *, element: bool = F
     if type_.format == "byte":
         return "[]uint8"
     return _SCALARS[type_.shape]
+
+
+def _named(struct: str, field: str, element: bool) -> str:
+    if not struct:
+        return ""
+    from apiserver.schemas.named_types import NAMED_ELEMENTS, NAMED_TYPES  # only to word an error
+
+    found = (NAMED_ELEMENTS if element else NAMED_TYPES).get(short_name(struct), "")
+    return next((entry.partition("=")[2] for entry in found.split() if entry.startswith(field + "=")), "")

@@ -31,6 +31,11 @@ def _path(kubernetes_version: str) -> Path:
     return root / "kubernetes-json-schema" / f"v{kubernetes_version}.0-local" / "_definitions.json"
 
 
+def short_name(definition: str) -> str:
+    """``core.v1.Pod`` of ``io.k8s.api.core.v1.Pod``: group, version and kind, by which facts about Go types are kept."""
+    return ".".join(definition.split(".")[-3:])
+
+
 def json_type(schema: Schema) -> str:
     """The one type that a schema names beside null; "" where it names none."""
     found = schema.get("type", "")

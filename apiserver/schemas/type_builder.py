@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from apiserver.machinery.types import ListType, Shape, Type
 from apiserver.schemas.known_defaults import KNOWN_DEFAULTS
-from apiserver.schemas.published import GVK, Schema, json_type, reference
+from apiserver.schemas.omitted_zeros import OMITTED_ZEROS
+from apiserver.schemas.published import GVK, Schema, json_type, reference, short_name
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CRD = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
@@ -70,8 +71,10 @@ class TypeBuilder:
         self._built[name] = built
         if name in _SCHEMA_UNIONS:
             built.element = self.definition(_CRD + "JSONSchemaProps")
+        omitted = OMITTED_ZEROS.get(short_name(name), "").split()
         for field_name, field_schema in schema.get("properties", {}).items():
             field = self._field(field_schema)
+            field.zero_is_absent = field_name in omitted
             if field_name in _TYPE_META and GVK in schema:
                 field.enum = ()  # pinned by the package that publishes the schemas, not by Kubernetes
             if (name, field_name) in KNOWN_DEFAULTS:

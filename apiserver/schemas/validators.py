@@ -1,7 +1,7 @@
 """``Validator``: one compiled yes-or-no question about an object, "would decoding leave it exactly as it is?".
 
 Yes is the answer for nearly every body and costs some microseconds in native code: no unknown fields, no nulls, no empty optional
-lists or maps, every value of its type and within its bounds, quantities, times and base64 already in their canonical form. After a
+lists, maps or strings, every value of its type and within its bounds, quantities, times and base64 already in their canonical form. After a
 no, ``decoding`` walks the object and finds out what it was; a no may be cautious, a yes must be true.
 """
 
@@ -88,9 +88,17 @@ def _schema(type_: Type, definitions: dict[str, Schema]) -> Schema:
     return _SCALARS[type_.shape]
 
 
+def _not_zero(type_: Type, schema: Schema) -> Schema:
+    if type_.shape is Shape.STRING:
+        return {**schema, "minLength": 1}
+    return {**schema, "not": {"enum": [False if type_.shape is Shape.BOOLEAN else 0]}}
+
+
 def _struct(type_: Type, definitions: dict[str, Schema]) -> Schema:
     properties = {name: _schema(field, definitions) for name, field in type_.fields.items()}
     for name, field in type_.fields.items():
+        if field.zero_is_absent:
+            properties[name] = _not_zero(field, properties[name])
         # empty optional lists and maps are left out
         if name not in type_.required and field.shape is Shape.LIST:
             properties[name]["minItems"] = 1

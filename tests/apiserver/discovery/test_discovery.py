@@ -10,7 +10,7 @@ import fastapi
 import httpx
 import pytest
 
-from apiserver.discovery import documents, routes
+from apiserver.discovery import documents, index, routes
 from apiserver.resources.resource_info import ResourceInfo, SubresourceInfo
 from apiserver.resources.table import ResourceTable
 
@@ -39,6 +39,7 @@ GADGETS = ResourceInfo(
 def client(table: ResourceTable) -> httpx.AsyncClient:
     app = fastapi.FastAPI()
     app.include_router(routes.router(table))
+    index.install(app, table)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:6443")
 
 
@@ -183,12 +184,24 @@ async def test_the_best_quality_wins(table: ResourceTable) -> None:
         ("POST", "/apis/apps/v1", 405, "MethodNotAllowed"),
         ("DELETE", "/apis", 405, "MethodNotAllowed"),
         ("GET", "/apis/apps/v1beta9", 404, "NotFound"),
+        ("GET", "/api/v2", 404, "NotFound"),
     ],
 )
 async def test_what_is_not_there_or_not_allowed_is_a_status(table: ResourceTable, method: str, path: str, code: int, reason: str) -> None:
     async with client(table) as http:
         found = await http.request(method, path)
     assert (found.status_code, found.json()["reason"]) == (code, reason)
+
+
+async def test_the_root_and_lost_paths_name_the_paths_there_are(table: ResourceTable) -> None:
+    table.add(GADGETS)
+    async with client(table) as http:
+        root = await http.get("/")
+        lost = await http.get("/nothing/here")
+    assert (root.status_code, lost.status_code) == (200, 404)
+    assert root.json() == lost.json()
+    assert {"/api", "/api/v1", "/apis", "/apis/apps/v1", "/apis/demo.test", "/version"} <= set(root.json()["paths"])
+    assert not any("{" in path for path in root.json()["paths"])
 
 
 async def test_version_is_the_kubernetes_version() -> None:

@@ -125,6 +125,16 @@ def test_strict_errors_are_bounded_and_not_repeated() -> None:
             into("number", "ContainerPort.spec.containers.ports.protocol", "v1.Protocol"),
         ),
         (POD, container(livenessProbe={"httpGet": {"port": True}}), "json: cannot unmarshal bool into Go value of type int32"),
+        (
+            POD,
+            container(resources={"limits": "x"}),
+            into("string", "ResourceRequirements.spec.containers.resources.limits", "v1.ResourceList"),
+        ),
+        (
+            ("", "v1", "PersistentVolumeClaim"),
+            {"spec": {"accessModes": [1]}},
+            into("number", "PersistentVolumeClaimSpec.spec.accessModes", "v1.PersistentVolumeAccessMode"),
+        ),
         (POD, b"[]", "json: cannot unmarshal array into Go value of type v1.Pod"),
         (
             POD,
@@ -160,6 +170,16 @@ def test_nulls_go_away() -> None:
     }
     assert decode(POD, source).obj == {"metadata": {}, "spec": {"containers": [{}, {"name": "c", "args": ["a", ""]}]}}
     assert decode(SECRET, {"stringData": {"a": None}}).obj == {"stringData": {"a": ""}}
+
+
+def test_zeros_that_go_cannot_tell_from_absent_are_left_out() -> None:
+    spec = {"hostNetwork": False, "nodeName": "", "enableServiceLinks": False, "terminationGracePeriodSeconds": 0}
+    source = {"spec": {**spec, "containers": [{"name": "", "tty": False, "env": [{"name": "a", "value": ""}]}]}}
+    assert decode(POD, source).obj == {
+        "spec": {"enableServiceLinks": False, "terminationGracePeriodSeconds": 0, "containers": [{"name": "", "env": [{"name": "a"}]}]}
+    }
+    assert decode(DEPLOYMENT, {"spec": {"paused": False, "replicas": 0}}).obj == {"spec": {"replicas": 0}}
+    assert decode(POD, b'{"spec":{"nodeName":"a","nodeName":""}}').obj == {"spec": {}}
 
 
 def test_empty_optional_lists_and_maps_are_left_out_and_empty_structs_stay() -> None:

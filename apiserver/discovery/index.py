@@ -1,0 +1,43 @@
+"""``/``, and the answer for paths that lead nowhere: both name the paths that lead somewhere (apiserver ``routes/index``)."""
+
+from __future__ import annotations
+
+import orjson
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from apiserver.resources.table import ResourceTable
+
+
+def install(app: FastAPI, table: ResourceTable) -> None:
+    """``app`` may get more routes later; they are listed as well."""
+
+    async def index(request: Request) -> Response:
+        return _answer(app, table, 200)
+
+    async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
+        await _answer(app, table, 404)(scope, receive, send)
+
+    app.add_route("/", index, methods=["GET"], include_in_schema=False)
+    app.router.default = not_found
+
+
+def paths(app: FastAPI, table: ResourceTable) -> list[str]:
+    """All fixed paths, sorted."""
+    found = {"/api", "/apis", "/apis/"}
+    for route in app.routes:
+        path = getattr(route, "path", "")
+        if len(path) > 1 and "{" not in path:
+            found.add(path.rstrip("/"))
+    for group in table.groups():
+        if group:
+            found.add(f"/apis/{group}")
+        found |= {f"/apis/{group}/{version}" if group else f"/api/{version}" for version in table.versions(group)}
+    return sorted(found)
+
+
+def _answer(app: FastAPI, table: ResourceTable, code: int) -> Response:
+    body = orjson.dumps({"paths": paths(app, table)}, option=orjson.OPT_INDENT_2)
+    return Response(body, code, media_type="application/json")
