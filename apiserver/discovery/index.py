@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import orjson
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from apiserver.resources.table import ResourceTable
@@ -27,8 +30,7 @@ def install(app: FastAPI, table: ResourceTable) -> None:
 def paths(app: FastAPI, table: ResourceTable) -> list[str]:
     """All fixed paths, sorted."""
     found = {"/api", "/apis", "/apis/"}
-    for route in app.routes:
-        path = getattr(route, "path", "")
+    for path in _route_paths(app.routes):
         if len(path) > 1 and "{" not in path:
             found.add(path.rstrip("/"))
     for group in table.groups():
@@ -36,6 +38,16 @@ def paths(app: FastAPI, table: ResourceTable) -> list[str]:
             found.add(f"/apis/{group}")
         found |= {f"/apis/{group}/{version}" if group else f"/api/{version}" for version in table.versions(group)}
     return sorted(found)
+
+
+def _route_paths(routes: Iterable[BaseRoute]) -> Iterator[str]:
+    """Of the routes and of the routers among them, which FastAPI keeps whole."""
+    for route in routes:
+        inner = getattr(route, "original_router", None)
+        if inner is not None:
+            yield from _route_paths(inner.routes)
+        else:
+            yield getattr(route, "path", "")
 
 
 def _answer(app: FastAPI, table: ResourceTable, code: int) -> Response:
