@@ -64,7 +64,8 @@ _BY_VALUE: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 
 _ZERO = {Shape.STRING: "", Shape.INTEGER: 0, Shape.NUMBER: 0, Shape.BOOLEAN: False}
-_SCALARS = frozenset(
+#: shapes with nothing below them
+SCALARS = frozenset(
     {Shape.STRING, Shape.INTEGER, Shape.NUMBER, Shape.BOOLEAN, Shape.INT_OR_STRING, Shape.QUANTITY, Shape.TIME, Shape.MICRO_TIME}
 )
 
@@ -184,11 +185,15 @@ def _parts(one: ApplyType) -> list[ApplyType]:
     return [one.element] if one.element is not None else []
 
 
+def is_builtin(kind: Type) -> bool:
+    return kind.definition.startswith(_BUILTIN)
+
+
 def _make(kind: Type) -> ApplyType:
-    builtin = kind.definition.startswith(_BUILTIN)
+    builtin = is_builtin(kind)
     if kind.shape is Shape.ANY:
         return DEDUCED if kind.preserve_unknown and not builtin and not kind.map_is_atomic else ATOMIC
-    if kind.shape in _SCALARS:
+    if kind.shape in SCALARS:
         return ApplyType(Form.LEAF, kind)
     if kind.shape is Shape.LIST:
         return _make_list(kind)

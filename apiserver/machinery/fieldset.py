@@ -139,14 +139,19 @@ def _intersection_below(left: FieldSet, right: FieldSet) -> FieldSet | None:
 
 def recursive_difference(left: FieldSet, right: FieldSet) -> FieldSet:
     """``left`` without the members of ``right`` and all that is below them."""
+    if not right:
+        return left
+    return _without_all(left, right) or EMPTY
+
+
+def _without_all(left: FieldSet, right: FieldSet) -> FieldSet | None:
+    """None for nothing left. Both have children, or are roots."""
     out: FieldSet | None = None
     for key, theirs in right.items():
         ours = left.get(key)
         if ours is None or key == SELF:
             continue
-        rest: FieldSet | None = None
-        if not is_member(theirs):
-            rest = (recursive_difference(ours, theirs) or None) if ours else ours
+        rest = None if is_member(theirs) else _without_all(ours, theirs) if ours else ours
         if rest is ours:
             continue
         if out is None:
@@ -157,7 +162,9 @@ def recursive_difference(left: FieldSet, right: FieldSet) -> FieldSet:
             out[key] = rest
     if out is None:
         return left
-    return EMPTY if len(out) == 1 and SELF in out else out
+    if len(out) == 1 and SELF in out:
+        return EMPTY
+    return out or None
 
 
 def leaves(fields: FieldSet) -> FieldSet:

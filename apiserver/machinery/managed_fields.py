@@ -156,6 +156,11 @@ def encode(entries: Entries) -> list[Object]:
     return [entry.encoded() for entry in ordered]
 
 
+def collapsed(entries: Entries, kind: ApplyType) -> Entries:
+    """The entries where nothing is owned below what ``kind`` says is owned as a whole."""
+    return {i: entry.with_fields(typed_fields.collapsed(kind, entry.fields)) for i, entry in entries.items()}
+
+
 def of_object(obj: Object | None) -> list[Any]:
     metadata = (obj or {}).get("metadata") or {}
     found = metadata.get("managedFields") if isinstance(metadata, dict) else None
@@ -341,6 +346,8 @@ def update(
     entries = _entries_before(old_object, new_object, subresource)
     if not entries and old_object is not None:
         return []
+    if type is not None and not apply_types.is_builtin(type):
+        entries = collapsed(entries, apply_types.of(type))
     try:
         after = record_update(
             entries,

@@ -28,6 +28,7 @@ from apiserver.machinery.managed_fields import (
     ManagedFieldsError,
     ManagerId,
     SchemaOf,
+    collapsed,
     decode,
     encode,
     manager_id,
@@ -90,7 +91,7 @@ def apply(
         text = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
         raise _failed(f"failed to create typed patch object ({_described(applied)}): {text}")
     try:
-        entries = decode(of_object(live), trusted=True)
+        entries = collapsed(decode(of_object(live), trusted=True), shape)
     except ManagedFieldsError as e:
         raise _failed(f"failed to decode managed fields: {e}") from e
     applier = _Applier(

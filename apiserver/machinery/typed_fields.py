@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.machinery import json_patch
+from apiserver.machinery import apply_types, json_patch
 from apiserver.machinery.apply_types import DEDUCED, ApplyType, Form
 from apiserver.machinery.fieldset import EMPTY, SELF, FieldSet, encode_scalar
 from apiserver.machinery.objects import Object
@@ -171,6 +171,25 @@ def with_named_fields(kind: ApplyType, fields: FieldSet) -> FieldSet:
             ensured[SELF] = EMPTY
         out[key] = ensured
     return out
+
+
+def collapsed(kind: ApplyType, fields: FieldSet) -> FieldSet:
+    """``fields`` where nothing is below what is owned as a whole: a list or map may have become atomic since they were recorded."""
+    if kind.form is Form.DEDUCED:
+        return fields
+    out: FieldSet | None = None
+    for key, below in fields.items():
+        if key == SELF or not below:
+            continue
+        child = kind.child(key[2:])[1] if key.startswith("f:") else kind.element or DEDUCED
+        if child.leaf:
+            kept = EMPTY if child.source.shape not in apply_types.SCALARS else below
+        else:
+            kept = collapsed(child, below)
+        if kept is not below:
+            out = dict(fields) if out is None else out
+            out[key] = kept
+    return fields if out is None else out
 
 
 # --- the difference of two objects -----------------------------------------------------------------------------------------------
