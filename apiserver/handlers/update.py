@@ -18,7 +18,7 @@ from apiserver.request.request_context import RequestContext
 async def update(
     scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int, subresource: str = ""
 ) -> None:
-    """``subresource`` is "" or "status"."""
+    """``subresource`` is "", "status" or another whose body is the whole object."""
     negotiated = negotiate(context.headers, context.query, list_of_objects=False)
     info, store = context.info, scope.store
     namespace = info.namespace if scope.info.namespaced else ""

@@ -18,10 +18,11 @@ _DAY_SECONDS = 86400
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
 
-_CANONICAL = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", re.ASCII).fullmatch
-_CANONICAL_MICRO = re.compile(
-    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII
-).fullmatch
+#: days that are there whatever the year
+_DATE = r"\d{4}-((0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
+_CLOCK = r"T([01]\d|2[0-3]):[0-5]\d:[0-5]\d"
+_CANONICAL = re.compile(_DATE + _CLOCK + "Z", re.ASCII).fullmatch
+_CANONICAL_MICRO = re.compile(_DATE + _CLOCK + r"\.\d{6}Z", re.ASCII).fullmatch
 _DIGITS = re.compile(r"[0-9]+")
 _FRACTION = re.compile(r"[.,][0-9]+")
 _ZONE = re.compile(r"[+-](\d\d):(\d\d)", re.ASCII)

@@ -20,7 +20,8 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 #: quantities that are surely canonical: at most three digits, so no suffix could be larger and no power of ten hides in it
 _CANONICAL_QUANTITY = "^(0|[1-9][0-9]{0,2}(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?)$"
 #: RFC 3339 in UTC and whole seconds, as metav1.Time is written
-_CANONICAL_TIME = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$"
+_MONTH_AND_DAY = "((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
+_CANONICAL_TIME = f"^[0-9]{{4}}-{_MONTH_AND_DAY}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$"
 #: the same with six digits of a second, as metav1.MicroTime is written
 _CANONICAL_MICRO_TIME = _CANONICAL_TIME.replace("Z$", "\\.[0-9]{6}Z$")
 #: RFC 4648 with padding and with zeros in the bits beyond the last byte
