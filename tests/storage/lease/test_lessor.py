@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from storage import api, errors
 from storage.backend.memory_backend import MemoryBackend
 from storage.lease.lessor import EXPIRED_RETRY_SECONDS, TTL_SECONDS_MAX, Lessor
+from storage.verify import check_store
 from storage.watch.watchable_store import WatchableStore
 
 
@@ -244,6 +245,7 @@ class LessorMachine(RuleBasedStateMachine):
     @invariant()
     def same_leases_and_keys(self) -> None:
         lessor = self.world.lessor
+        check_store(self.world.store.store, lessor)
         assert set(lessor.ids()) == set(self.leases)
         assert self.world.keys() == sorted(self.key_leases)
         assert {key: lessor.lease_of(key) for key in self.key_leases} == self.key_leases

@@ -9,6 +9,7 @@ import pytest
 from storage import api, errors
 from storage.member import txn
 from storage.mvcc.kv_hash import hash_kv
+from storage.verify import check_store
 from tests.fakes.memory_kv import MemoryKV
 
 EQUAL, GREATER, LESS, NOT_EQUAL = api.CompareResult.EQUAL, api.CompareResult.GREATER, api.CompareResult.LESS, api.CompareResult.NOT_EQUAL
@@ -257,5 +258,6 @@ async def test_equal_requests_lead_to_equal_states_and_answers() -> None:
                 outcomes.append((type(error), str(error)))
         refused += isinstance(outcomes[0], tuple)
         assert outcomes[0] == outcomes[1]
+        check_store(members[0].store.store, members[0].lessor)
     assert 0 < refused < 300
     assert hash_kv(members[0].store.store) == hash_kv(members[1].store.store)

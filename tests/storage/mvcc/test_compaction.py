@@ -12,6 +12,7 @@ from storage.lease.lessor import Lessor
 from storage.mvcc import compaction
 from storage.mvcc.kv_hash import hash_kv
 from storage.mvcc.revision import revision_key
+from storage.verify import check_store
 from storage.watch.watchable_store import WatchableStore
 
 
@@ -133,6 +134,7 @@ def test_a_crash_between_any_two_slices_is_mended_at_the_next_start(monkeypatch:
         assert store.compact_revision == at
         assert store.store.is_compacting == (not is_done)
         finish_compaction(store)
+        check_store(store.store, Lessor(backend))
         assert hash_kv(store.store) == expected_hash
         assert backend.keys(Bucket.KEY, b"", None) == expected_records
         slices += 1

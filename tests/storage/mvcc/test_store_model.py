@@ -17,6 +17,7 @@ from storage.backend.lmdb_backend import LmdbBackend
 from storage.backend.memory_backend import MemoryBackend
 from storage.lease.lessor import Lessor
 from storage.mvcc.kv_hash import hash_kv
+from storage.verify import check_store
 from storage.watch.watchable_store import WatchableStore
 from tests.storage.version_model import VersionModel
 
@@ -37,7 +38,8 @@ class StoreMachine(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.backend = self.open_backend()
-        self.store = WatchableStore(self.backend, Lessor(self.backend))
+        self.lessor = Lessor(self.backend)
+        self.store = WatchableStore(self.backend, self.lessor)
         self.model = VersionModel()
         self.now = 0.0
 
@@ -145,13 +147,18 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.close()
         self.backend.close()
         self.backend = self.reopen(self.backend)
-        self.store = WatchableStore(self.backend, Lessor(self.backend))
+        self.lessor = Lessor(self.backend)
+        self.store = WatchableStore(self.backend, self.lessor)
         assert hash_kv(self.store.store) == before
         assert self.store.compact_revision == self.model.compact_revision
 
     @invariant()
     def revisions_agree(self) -> None:
         assert self.store.current_revision == self.model.revision
+
+    @invariant()
+    def nothing_contradicts_itself(self) -> None:
+        check_store(self.store.store, self.lessor)
 
     @invariant()
     def counts_agree(self) -> None:
