@@ -18,8 +18,9 @@ PURE = (
     *(f"storage/backend/{name}.py" for name in ("backend", "memory_backend", "schema", "write_buffer")),
     *(f"storage/mvcc/{name}.py" for name in ("revision", "key_index", "tree_index", "kv_codec", "kv_hash", "read_txn", "write_txn")),
     *(f"storage/watch/{name}.py" for name in ("event_batch", "history", "watcher_group")),
-    *(f"storage/member/{name}.py" for name in ("applier", "quota", "request", "txn")),
+    *(f"storage/member/{name}.py" for name in ("applier", "consistent_index", "metrics", "quota", "request", "snapshotter", "txn", "wait")),
     "storage/lease",
+    "storage/wal/record.py",
 )
 IMPURE_MODULES = {"asyncio", "socket", "threading", "time", "logging", "os", "pathlib", "subprocess", "ssl", "aiohttp", "uvicorn", "lmdb"}
 

@@ -44,6 +44,9 @@ overload shows at the caller instead of growing a queue."""
 MAP_BYTES_WITHOUT_QUOTA: Final = 8 * 1024**3
 """The quota that the backend reckons with where none is set: etcd's advised maximum. It grows beyond if it must."""
 
+PENDING_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Of writes that are not durable yet: what a stalled disk may hold in memory. Beyond it the writes of a pass are refused."""
+
 REQUEST_TIMEOUT_SECONDS: Final = 5.0
 """After it a write's outcome is reported as unknown (etcd's, to which it adds twice the election timeout)."""
 
@@ -206,6 +209,7 @@ class Member:
                 id=self.member_id,
                 election_ticks=config.election_timeout_ms // config.heartbeat_interval_ms,
                 heartbeat_ticks=1,
+                uncommitted_bytes_max=PENDING_BYTES_MAX,
                 applied=index,
             ),
             log_storage,
@@ -514,11 +518,13 @@ class Member:
                 self._lessor.demote()
 
     def _on_dropped(self, proposals: list[bytes]) -> None:
+        """Nothing of them was proposed: too much waits for the disk, or nobody leads."""
+        leads = self._raft.node.status().role is Role.LEADER
         for data in proposals:
             self.metrics.proposals_failed += 1
             waiter = self._wait.take(log_request.request_id_of(data))
             if waiter is not None and not waiter.future.done():
-                waiter.future.set_exception(errors.UnavailableError())
+                waiter.future.set_exception(errors.TooManyRequestsError() if leads else errors.UnavailableError())
 
     def _on_failed(self, error: BaseException) -> None:
         """The disk or the state machine failed: nothing that is acknowledged from here on could be relied on."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from storage import api, errors
+from storage import api, errors, failpoints
 from storage.api import DeleteRangeRequest, PutRequest, RangeRequest, TxnRequest, WatchRequest
 from storage.config import MemberConfig
 from storage.member import member as member_module
@@ -293,6 +294,10 @@ async def test_the_log_can_live_elsewhere(tmp_path: Path) -> None:
 # -- limits
 
 
+def _wait(event: threading.Event) -> None:
+    event.wait(10)
+
+
 async def test_a_request_over_the_limit_is_refused(tmp_path: Path) -> None:
     async with running(tmp_path, max_request_bytes=1000) as member:
         with pytest.raises(errors.RequestTooLargeError):
@@ -323,6 +328,24 @@ async def test_too_many_writes_at_a_time_are_refused_at_once(tmp_path: Path, mon
         results = await asyncio.gather(*(put(member, b"k%d" % number) for number in range(15)), return_exceptions=True)
         assert [type(result) for result in results] == [int] * 10 + [errors.TooManyRequestsError] * 5
         assert await put(member, b"again") == 12
+
+
+async def test_what_a_stalled_disk_may_hold_in_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member_module, "PENDING_BYTES_MAX", 100_000)
+    stalled = threading.Event()
+    async with running(tmp_path) as member:
+        with failpoints.armed("wal.before_write", lambda: _wait(stalled)):
+            writes = []
+            for number in range(20):
+                writes.append(asyncio.ensure_future(put(member, b"k%d" % number, bytes(10_000))))
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            stalled.set()
+            results = await asyncio.gather(*writes, return_exceptions=True)
+        refused = [result for result in results if isinstance(result, errors.TooManyRequestsError)]
+        assert 5 <= len(refused) < 20
+        assert len([result for result in results if isinstance(result, int)]) == 20 - len(refused)
+        assert await put(member, b"again") == 22 - len(refused)
 
 
 async def test_a_write_without_an_answer_in_time_is_reported_as_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
