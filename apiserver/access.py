@@ -56,10 +56,10 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
     keys = service_account.load_public_keys(config.service_account_key_file.read_bytes())
     tokens: list[TokenAuthenticator] = []
     if config.token_auth_file is not None:
-        tokens.append(TokenFileAuthenticator.from_file(config.token_auth_file))
+        tokens.append(TokenFileAuthenticator.from_file(config.token_auth_file, audiences))
     tokens.append(ServiceAccountAuthenticator(keys, (config.service_account_issuer,), audiences, cached, time.time))
-    tokens.append(BootstrapTokenAuthenticator(cached, time.time))
-    union = TokenUnion(tokens, audiences)
+    tokens.append(BootstrapTokenAuthenticator(cached, time.time, audiences))
+    union = TokenUnion(tokens)
     requests: list[RequestAuthenticator] = []
     if config.client_ca_file is not None:
         requests.append(X509Authenticator.from_file(config.client_ca_file, time.time))

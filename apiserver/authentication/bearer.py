@@ -15,10 +15,8 @@ TOKEN_LENGTH_MAX = 16 * 1024
 class TokenUnion:
     """Asks each authenticator until one knows the token. A token that nobody knows is wrong (a bearer token always names a user)."""
 
-    def __init__(self, authenticators: Sequence[TokenAuthenticator], api_audiences: Sequence[str] = ()) -> None:
-        """``api_audiences``: what tokens that are not bound to an audience are good for."""
+    def __init__(self, authenticators: Sequence[TokenAuthenticator]) -> None:
         self._authenticators = tuple(authenticators)
-        self._api_audiences = tuple(api_audiences)
 
     def authenticate_token(self, token: str, audiences: tuple[str, ...] = ()) -> TokenAuthentication:
         if len(token) > TOKEN_LENGTH_MAX:
@@ -32,9 +30,9 @@ class TokenUnion:
                 continue
             if found is None:
                 continue
-            if found.audiences or not audiences:
+            if not audiences:
                 return found
-            common = tuple(audience for audience in audiences if audience in self._api_audiences)
+            common = tuple(audience for audience in audiences if audience in found.audiences)
             if common:
                 return TokenAuthentication(user=found.user, audiences=common, annotations=found.annotations)
         if not errors:

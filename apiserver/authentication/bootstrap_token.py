@@ -8,7 +8,7 @@ import binascii
 import datetime
 import hmac
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from apiserver.admission.interfaces import ObjectGetter
 from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication
@@ -22,8 +22,9 @@ _GROUP = re.compile(r"\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\Z")
 
 
 class BootstrapTokenAuthenticator:
-    def __init__(self, getter: ObjectGetter, now: Callable[[], float]) -> None:
-        """``now``: seconds since the epoch, wall clock."""
+    def __init__(self, getter: ObjectGetter, now: Callable[[], float], api_audiences: Sequence[str] = ()) -> None:
+        """``now``: seconds since the epoch, wall clock. ``api_audiences``: those of this API server."""
+        self._audiences = tuple(api_audiences)
         self._getter = getter
         self._now = now
 
@@ -48,7 +49,8 @@ class BootstrapTokenAuthenticator:
             if not _GROUP.match(group):
                 raise AuthenticationError("bootstrap token has an invalid group")
             groups.append(group)
-        return TokenAuthentication(user=UserInfo(name=f"system:bootstrap:{token_id}", groups=tuple(groups)))
+        user = UserInfo(name=f"system:bootstrap:{token_id}", groups=tuple(groups))
+        return TokenAuthentication(user=user, audiences=self._audiences)
 
     def _is_in_future(self, expiration: str) -> bool:
         try:

@@ -24,8 +24,8 @@ class AuthenticationError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenAuthentication:
-    """Who a token stands for. ``audiences``: those the token is valid for, () where it is not bound to any. ``annotations`` go
-    to the audit event."""
+    """Who a token stands for. ``audiences``: of those that were asked for, the ones the token is good for (a token that knows nothing
+    of audiences is good for this API server's). ``annotations`` go to the audit event."""
 
     user: UserInfo
     audiences: tuple[str, ...] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from apiserver.authentication.interfaces import AuthenticationError, TokenAuthenticator
@@ -35,16 +34,15 @@ def self_subject_review(body: objects.Object, user: UserInfo) -> objects.Object:
     }
 
 
-def token_review(body: objects.Object, tokens: TokenAuthenticator, api_audiences: Sequence[str] = ()) -> objects.Object:
-    """Who a token stands for, for servers that delegate authentication to this one; ``api_audiences``: those of this API server, which
-    is asked for where the review names none. Raises StatusError 400 without a token."""
+def token_review(body: objects.Object, tokens: TokenAuthenticator) -> objects.Object:
+    """Who a token stands for, for servers that delegate authentication to this one. Raises StatusError 400 without a token."""
     spec = dict(body.get("spec") or {})
     token = str(spec.get("token") or "")
     if not token:
         raise status.bad_request("token is required for TokenReview in authentication")
     if objects.namespace(body):
         raise status.bad_request("namespace is not allowed on this type: " + objects.namespace(body))
-    audiences = tuple(str(a) for a in spec.get("audiences") or api_audiences)
+    audiences = tuple(str(a) for a in spec.get("audiences") or ())
     answer: dict[str, Any] = {"user": {}}
     try:
         found = tokens.authenticate_token(token, audiences)

@@ -172,7 +172,7 @@ class ServiceAccountAuthenticator:
         if now + LEEWAY_SECONDS < verified.not_before:
             raise AuthenticationError("service account token is not valid yet")
         wanted = audiences or self._api_audiences
-        common = tuple(a for a in wanted if a in verified.audiences) if verified.audiences else wanted
+        common = tuple(a for a in wanted if a in verified.audiences)
         if not common:
             raise AuthenticationError(f"token audiences {list(verified.audiences)} is invalid for the target audiences {list(wanted)}")
         self._check_alive(verified, now)
@@ -227,7 +227,7 @@ class ServiceAccountAuthenticator:
             return None
         claims = self._check_signature(token, header)
         if claims["iss"] == LEGACY_ISSUER:
-            return _verified_legacy(claims)
+            return _verified_legacy(claims, self._api_audiences)
         return _verified_bound(claims, self._api_audiences)
 
     def _check_signature(self, token: str, header: dict[str, Any]) -> dict[str, Any]:
@@ -331,7 +331,7 @@ def _bound_objects(private: dict[str, Any], namespace: str) -> list[BoundObject]
     return found
 
 
-def _verified_legacy(claims: dict[str, Any]) -> _Verified:
+def _verified_legacy(claims: dict[str, Any], api_audiences: tuple[str, ...]) -> _Verified:
     def claim(name: str) -> str:
         return str(claims.get(_LEGACY_PREFIX + name) or "")
 
@@ -347,11 +347,11 @@ def _verified_legacy(claims: dict[str, Any]) -> _Verified:
         name=name,
         uid=uid,
         bound=(),
-        audiences=(),
+        audiences=api_audiences,
         not_before=0,
         expires_at=float("inf"),
         warn_after=0,
-        authentication=TokenAuthentication(user=user),
+        authentication=TokenAuthentication(user=user, audiences=api_audiences),
         legacy_secret=secret,
     )
 

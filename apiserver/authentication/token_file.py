@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from apiserver.authentication.interfaces import TokenAuthentication
@@ -20,14 +20,16 @@ class TokenFileAuthenticator:
     """Finds a token by its hash under a key of this process, so that neither a comparison's time nor a dump of this table tells
     anything of the tokens."""
 
-    def __init__(self, entries: Iterable[tuple[str, UserInfo]]) -> None:
+    def __init__(self, entries: Iterable[tuple[str, UserInfo]], api_audiences: Sequence[str] = ()) -> None:
+        """``api_audiences``: those of this API server, for which alone such tokens are good."""
+        audiences = tuple(api_audiences)
         self._key = secrets.token_bytes(32)
-        self._users = {self._digest(token): TokenAuthentication(user=user) for token, user in entries}
+        self._users = {self._digest(token): TokenAuthentication(user=user, audiences=audiences) for token, user in entries}
 
     @classmethod
-    def from_file(cls, path: Path) -> TokenFileAuthenticator:
+    def from_file(cls, path: Path, api_audiences: Sequence[str] = ()) -> TokenFileAuthenticator:
         """Raises TokenFileError, OSError."""
-        return cls(parse_token_file(path.read_text(encoding="utf-8")))
+        return cls(parse_token_file(path.read_text(encoding="utf-8")), api_audiences)
 
     def _digest(self, token: str) -> bytes:
         return hashlib.blake2b(token.encode(), key=self._key, digest_size=32).digest()

@@ -36,7 +36,9 @@ def local_subject_access_review(body: objects.Object, namespace: str, authorizer
     _raise_if(errors)
     if objects.namespace(body) not in ("", namespace):
         raise status.bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
-    return _answer("LocalSubjectAccessReview", body, spec, _subject(spec), authorizer)
+    answer = _answer("LocalSubjectAccessReview", body, spec, _subject(spec), authorizer)
+    answer["metadata"]["namespace"] = namespace
+    return answer
 
 
 def self_subject_access_review(body: objects.Object, user: UserInfo, authorizer: Authorizer) -> objects.Object:

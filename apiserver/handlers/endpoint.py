@@ -92,7 +92,7 @@ class ResourceEndpoint:
             await self._subresources.serve(scope, context, receive, send)
             return
         verb = info.verb
-        check_verb(resource.verbs, verb)
+        check_verb(resource.verbs, verb, named=bool(info.name) and len(info.parts) > 1)
         if verb == "get":
             await get(scope, context, send)
         elif verb == "list":
@@ -134,6 +134,12 @@ def check_place(resource: ResourceInfo, info: RequestInfo) -> None:
         raise status.generic_not_found()
 
 
-def check_verb(verbs: tuple[str, ...], verb: str) -> None:
+_ITEM_VERBS = frozenset(("get", "update", "patch", "delete"))
+
+
+def check_verb(verbs: tuple[str, ...], verb: str, *, named: bool = False) -> None:
+    """``named``: the path is that of one object, which is there only if something can be done with one (reviews are only created)."""
     if verb not in verbs:
+        if named and not _ITEM_VERBS.intersection(verbs):
+            raise status.generic_not_found()
         raise status.generic_method_not_allowed()

@@ -120,10 +120,10 @@ def test_token_review_tells_who_a_token_is() -> None:
 
 
 def test_token_review_of_a_token_without_audiences_is_good_for_the_api_server_only() -> None:
-    tokens = TokenUnion([TokenFileAuthenticator(parse_token_file(FILE))], ["api"])
-    assert token_review({"spec": {"token": "secret2"}}, tokens, ["api"])["status"]["audiences"] == ["api"]
-    assert token_review({"spec": {"token": "secret2", "audiences": ["vault", "api"]}}, tokens, ["api"])["status"]["audiences"] == ["api"]
-    told = token_review({"spec": {"token": "secret2", "audiences": ["vault"]}}, tokens, ["api"])["status"]
+    tokens = TokenUnion([TokenFileAuthenticator(parse_token_file(FILE), ["api"])])
+    assert token_review({"spec": {"token": "secret2"}}, tokens)["status"]["audiences"] == ["api"]
+    assert token_review({"spec": {"token": "secret2", "audiences": ["vault", "api"]}}, tokens)["status"]["audiences"] == ["api"]
+    told = token_review({"spec": {"token": "secret2", "audiences": ["vault"]}}, tokens)["status"]
     assert told == {"user": {}, "error": "invalid bearer token"}
 
 
