@@ -77,7 +77,7 @@ class LmdbBackend:
                 value = self._in_flight[bucket].entries.get(key, MISSING)
                 if value is not MISSING:
                     return value
-        stored: bytes | None = self._reader.get(key, db=self._databases[bucket])
+        stored: bytes | None = self._reader.get(key, None, self._databases[bucket])
         return stored
 
     def range(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[tuple[bytes, bytes]]:
@@ -104,7 +104,7 @@ class LmdbBackend:
 
     def durable_get(self, bucket: Bucket, key: bytes) -> bytes | None:
         self._maybe_finish()
-        stored: bytes | None = self._reader.get(key, db=self._databases[bucket])
+        stored: bytes | None = self._reader.get(key, None, self._databases[bucket])
         return stored
 
     def set_pre_commit(self, hook: PreCommitHook | None) -> None:
@@ -148,6 +148,7 @@ class LmdbBackend:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+        _sync_directory(path.parent)
 
     def size(self) -> int:
         info = self._env.info()
@@ -301,6 +302,8 @@ def _open(path: Path, map_bytes: int, sync: bool) -> lmdb.Environment:
         raise errors.CorruptError(f"{path} is not a store's file: {error}") from error
     except lmdb.Error as error:
         raise OSError(f"{path} cannot be opened: {error}") from error
+    if sync:
+        _sync_directory(path.parent)
     # A page beyond the end of the file would be a bus error at some later read, not an exception.
     needed = (env.info()["last_pgno"] + 1) * env.stat()["psize"]
     actual = path.stat().st_size
@@ -308,6 +311,15 @@ def _open(path: Path, map_bytes: int, sync: bool) -> lmdb.Environment:
         env.close()
         raise errors.CorruptError(f"{path} is cut short: it has {actual} bytes, its header speaks of {needed}")
     return env
+
+
+def _sync_directory(directory: Path) -> None:
+    """A new file is only safe once its name is; LMDB syncs the file alone."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _merge(

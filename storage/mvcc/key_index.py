@@ -25,7 +25,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-from storage.mvcc.revision import revision_key
+from storage.mvcc.revision import TOMBSTONE_SUFFIX, revision_key
 
 
 class Found(NamedTuple):
@@ -119,6 +119,18 @@ class KeyIndex:
                 position = bisect_left(revisions, revision)
                 return Found(revision, generation.created, generation.version - (len(revisions) - 1 - position))
         raise AssertionError((self.key, revision))
+
+    def records_since(self, floor: bytes) -> list[bytes]:
+        """The backend's keys of the versions at or after revision ``floor``, tombstones among them, in order."""
+        records: list[bytes] = []
+        last = len(self.generations) - 1
+        for number, generation in enumerate(self.generations):
+            revisions = generation.revisions
+            if revisions and revisions[-1] >= floor:
+                records += revisions[bisect_left(revisions, floor) :]
+                if number != last:
+                    records[-1] += TOMBSTONE_SUFFIX
+        return records
 
     def compact(self, at: int) -> bytes | None:
         """Forget what no read at or after main revision ``at`` needs; answers the kept revision at or below ``at``, if any."""

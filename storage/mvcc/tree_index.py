@@ -90,6 +90,23 @@ class TreeIndex:
             return 0
         return self._between(self._tree, key, range_end) - self._between(self._dead, key, range_end)
 
+    def records_since(self, key: bytes, range_end: bytes, main: int, keys_max: int) -> list[bytes] | None:
+        """The backend's keys of every version of the range at or after ``main``, in order; None if the range has more keys than
+        ``keys_max``."""
+        tree = self._tree
+        if not range_end:
+            keys = [key] if key in tree else []
+        else:
+            keys = list(islice(self._irange(key, range_end), keys_max + 1))
+        if len(keys) > keys_max:
+            return None
+        floor = revision_key(main)
+        records: list[bytes] = []
+        for each in keys:
+            records += tree[each].records_since(floor)
+        records.sort()
+        return records
+
     def key_indexes_from(self, key: bytes, limit: int) -> list[KeyIndex]:
         """Up to ``limit`` keys from ``key`` on, for work done in slices."""
         tree = self._tree

@@ -93,7 +93,7 @@ class WatchableStore:
         """See ``watcher.History``."""
         if watcher.next_revision < self.compact_revision:
             raise errors.CompactedError(self.compact_revision)
-        found = history.read_slice(self.store.backend, watcher.next_revision, self.current_revision, watcher.key, watcher.range_end)
+        found = history.read_slice(self.store, watcher.next_revision, watcher.key, watcher.range_end)
         for revision in found.revisions:
             selected = event_batch.select(revision.events, watcher.options, self._prev_kv)
             if selected:

@@ -9,6 +9,7 @@ import random
 import pytest
 
 from storage import api, errors
+from storage.backend.backend import Bucket
 from storage.backend.memory_backend import MemoryBackend
 from storage.lease.lessor import Lessor
 from storage.watch import history, watcher
@@ -111,6 +112,27 @@ def test_values_are_read_in_slices_of_bounded_size(monkeypatch: pytest.MonkeyPat
     assert watch.take() is not None
     assert len(watch._buffer) <= 2
     assert revisions(watch) == list(range(3, 12))
+
+
+def test_a_narrow_watch_reads_no_records_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch of one key from long ago must not cost a walk through everything that was written since."""
+    monkeypatch.setattr(history, "NARROW_AFTER_REVISIONS", 10)
+    store = open_store()
+    put(store, b"wanted", b"1")
+    for number in range(500):
+        put(store, b"other%d" % (number % 7))
+    put(store, b"wanted", b"2")
+    delete(store, b"wanted")
+    read: list[bytes] = []
+    get = store.store.backend.get
+
+    def counting_get(bucket: Bucket, key: bytes) -> bytes | None:
+        read.append(key)
+        return get(bucket, key)
+
+    monkeypatch.setattr(store.store.backend, "get", counting_get)
+    assert revisions(store.watch(api.WatchRequest(key=b"wanted", start_revision=1))) == [2, 503, 504]
+    assert len(read) == 3
 
 
 def test_previous_values_come_if_asked_for_and_not_compacted() -> None:
@@ -238,12 +260,14 @@ def test_a_slow_watcher_keeps_a_bounded_number_of_bytes_and_the_others_are_not_d
     assert revisions(slow) == [32]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(36))
 def test_random_watchers_see_exactly_the_log_of_events(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """No gap, repeat or reordering whatever the ranges, starts, speed of reading, compactions and restarts (etcd-io/etcd#17247,
     #19179); a watcher that compaction overtook has seen a prefix."""
     monkeypatch.setattr(watcher, "BUFFERED_BATCHES_MAX", 3)
     monkeypatch.setattr(history, "SLICE_RECORDS_MAX", 5)
+    monkeypatch.setattr(history, "NARROW_AFTER_REVISIONS", (0, 6, 1000)[seed % 3])
+    monkeypatch.setattr(history, "NARROW_KEYS_MAX", 2 + seed % 2)
     rng = random.Random(seed)
     backend = MemoryBackend()
     store, model = open_store(backend), VersionModel()
