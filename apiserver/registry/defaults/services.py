@@ -27,6 +27,8 @@ def default_service(obj: Object) -> None:
             port["protocol"] = "TCP"
         if not port.get("targetPort"):
             port["targetPort"] = port.get("port") or 0
+        if "name" in port and not port["name"]:
+            del port["name"]
         if "nodePort" in port and not port["nodePort"]:
             del port["nodePort"]
     kind = spec["type"]

@@ -78,16 +78,20 @@ class CustomResourceDefinitionStrategy(Strategy):
         accepted.setdefault("kind", "")
 
     def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
-        stored = [version.get("name") for version in objects.get(obj, "spec", "versions", default=()) if version.get("storage")]
-        obj["status"] = {"acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored[:1]}
+        stored = _storage_version(obj)
+        obj["status"] = {"acceptedNames": {"plural": "", "kind": ""}, "storedVersions": [stored] if stored else []}
 
     def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
         """A new storage version joins those in which objects may be stored."""
         keep(new, old, "status")
-        for version in objects.get(new, "spec", "versions", default=()):
-            name, stored = version.get("name"), objects.get(new, "status", "storedVersions", default=())
-            if version.get("storage") and name not in stored:
-                new["status"] = {**(new.get("status") or {}), "storedVersions": [*stored, name]}
+        name, stored = _storage_version(new), objects.get(new, "status", "storedVersions", default=())
+        if name and name not in stored:
+            new["status"] = {**(new.get("status") or {}), "storedVersions": [*stored, name]}
+
+
+def _storage_version(definition: Object) -> str:
+    versions = objects.get(definition, "spec", "versions", default=())
+    return next((version.get("name") or "" for version in versions if version.get("storage")), "")
 
 
 class FlowSchemaStrategy(Strategy):

@@ -32,7 +32,6 @@ LEGACY_JOB_NAME_LABEL = "job-name"
 CRON_JOB_NAME_LENGTH_MAX = 52
 #: of an indexed job, so that its status (lists of indexes) stays small
 INDEXED_PARALLELISM_MAX = 100_000
-INDEXED_COMPLETIONS_MAX = 100_000
 FAILURE_RULES_MAX = 20
 _EXIT_CODES_MAX = 255
 _CONDITIONS_MAX = 20

@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.machinery import labels as machinery_labels
 from apiserver.machinery import names
-from apiserver.machinery.field_errors import FieldError, duplicate, invalid, not_supported, required
+from apiserver.machinery.field_errors import FieldError, invalid, not_supported, required
 from apiserver.registry.validation import formats
 
 Errors = list[FieldError]
@@ -15,12 +15,6 @@ Errors = list[FieldError]
 NEGATIVE = "must be greater than or equal to 0"
 NOT_POSITIVE = "must be greater than zero"
 IMMUTABLE = "field is immutable"
-
-
-def messages(out: Errors, path: str, value: Any, found: Iterable[str]) -> None:
-    """One invalid-value error a message."""
-    for message in found:
-        out.append(invalid(path, value, message))
 
 
 def checked(out: Errors, path: str, value: str, check: Callable[[str], Iterable[str]]) -> None:
@@ -105,15 +99,6 @@ def port_number_or_name(out: Errors, path: str, port: int | str | None) -> None:
     else:
         for message in names.port_number(port or 0):
             out.append(invalid(path, port or 0, message))
-
-
-def unique(out: Errors, path: str, values: Iterable[str]) -> None:
-    """Duplicates of a list, at the later one's index."""
-    seen: set[str] = set()
-    for i, value in enumerate(values):
-        if value in seen:
-            out.append(duplicate(f"{path}[{i}]", value))
-        seen.add(value)
 
 
 def user_or_group_id(out: Errors, path: str, value: int | None) -> None:

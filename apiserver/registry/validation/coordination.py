@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from apiserver.machinery import names
-from apiserver.machinery.field_errors import FieldError, invalid, required
+from apiserver.machinery.field_errors import FieldError, invalid
 from apiserver.registry.validation.common import NEGATIVE, Errors, checked
 
 Part = Mapping[str, Any]
@@ -27,15 +27,4 @@ def lease(obj: Part) -> list[FieldError]:
         out.append(invalid("spec.holderIdentity", holder, "must not be empty"))
     if spec.get("preferredHolder") and strategy is None:
         out.append(invalid("spec.preferredHolder", spec["preferredHolder"], "can only be specified when `strategy` is set"))
-    return out
-
-
-def lease_candidate(obj: Part) -> list[FieldError]:
-    out: Errors = []
-    spec = obj.get("spec") or {}
-    for field in ("leaseName", "binaryVersion", "strategy"):
-        if not spec.get(field):
-            out.append(required(f"spec.{field}"))
-    if spec.get("strategy"):
-        checked(out, "spec.strategy", spec["strategy"], names.qualified_name)
     return out

@@ -17,7 +17,6 @@ QUEUES_MAX = 10_000_000
 BORROWING_PERCENT_MAX = 100
 HASH_BITS_MAX = 60
 EXEMPT = "exempt"
-CATCH_ALL = "catch-all"
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 _NOTHING: Part = {}
 

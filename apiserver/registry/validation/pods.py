@@ -378,18 +378,6 @@ def template(out: Errors, path: str, found: Part | None) -> None:
         out.append(forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template"))
 
 
-def binding(obj: Part) -> list[FieldError]:
-    """``pods/binding``."""
-    out: Errors = []
-    target = obj.get("target") or _NOTHING
-    kind = target.get("kind") or ""
-    if kind and kind != "Node":
-        out.append(not_supported("target.kind", kind, ["Node", "<empty>"]))
-    if not target.get("name"):
-        out.append(required("target.name"))
-    return out
-
-
 def resize_update(new: Part, old: Part) -> list[FieldError]:
     """``pods/resize``: the class of service stays, and what was once limited or requested is not taken away."""
     out: Errors = []

@@ -51,12 +51,6 @@ def same_amount(a: Any, b: Any) -> bool:
     return amount(a) == amount(b)
 
 
-def same_lists(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
-    """Whether two resource lists hold equal amounts of the same resources."""
-    a, b = a or {}, b or {}
-    return a == b or (a.keys() == b.keys() and all(same_amount(a[name], b[name]) for name in a))
-
-
 def nonnegative_quantity(out: Errors, path: str, value: Any) -> None:
     if amount(value) < 0:
         out.append(invalid(path, str(value), NEGATIVE))

@@ -9,7 +9,6 @@ from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from apiserver.registry.validation import quantities, scheduling
 from apiserver.registry.validation.common import (
-    NEGATIVE,
     NOT_POSITIVE,
     Errors,
     checked,
@@ -30,14 +29,6 @@ _SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critic
 _METRIC_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 _SOURCES = {"Object": "object", "External": "external", "Pods": "pods", "Resource": "resource", "ContainerResource": "containerResource"}
 _NOTHING: Part = {}
-
-
-def scale(obj: Part) -> list[FieldError]:
-    out: Errors = []
-    replicas = (obj.get("spec") or _NOTHING).get("replicas") or 0
-    if replicas < 0:
-        out.append(invalid("spec.replicas", replicas, NEGATIVE))
-    return out
 
 
 def autoscaler(obj: Part, lowest: int = 1) -> list[FieldError]:
