@@ -220,15 +220,22 @@ def _had_port(had: Object, node_port: int) -> bool:
 
 
 def _node_ports(taken: _Taken, spec: Object, had: Object) -> None:
-    """One node port for each port number: a number that is served over two protocols has the same one in both."""
-    by_number: dict[int, int] = {}
+    """Those that are asked for first, so that none of them is given to another port of the service; then one for each port number
+    that has none: a number that is served over two protocols has the same one in both."""
+    ports = spec.get("ports") or ()
     mine: set[int] = set()
-    for i, port in enumerate(spec.get("ports") or ()):
-        number, wanted = port.get("port") or 0, port.get("nodePort") or 0
-        if not wanted and number in by_number:
-            port["nodePort"] = by_number[number]
+    by_number: dict[int, int] = {}
+    for i, port in enumerate(ports):
+        wanted = port.get("nodePort") or 0
+        if not wanted:
             continue
-        if not wanted or (wanted not in mine and not _had_port(had, wanted)):
-            wanted = taken.node_port(f"spec.ports[{i}].nodePort", wanted)
-        port["nodePort"] = by_number[number] = wanted
+        if wanted not in mine and not _had_port(had, wanted):
+            taken.node_port(f"spec.ports[{i}].nodePort", wanted)
         mine.add(wanted)
+        by_number.setdefault(port.get("port") or 0, wanted)
+    for i, port in enumerate(ports):
+        number = port.get("port") or 0
+        if not port.get("nodePort"):
+            if number not in by_number:
+                by_number[number] = taken.node_port(f"spec.ports[{i}].nodePort", 0)
+            port["nodePort"] = by_number[number]

@@ -189,7 +189,7 @@ class CronJobStrategy(WorkloadStrategy):
         return batch.cron_job(obj)
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return batch.cron_job_update(new)
+        return batch.cron_job_update(new, old)
 
     def warnings(self, new: Object, old: Object | None) -> list[str]:
         found = []

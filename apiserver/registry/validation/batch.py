@@ -286,15 +286,15 @@ def job_status(new: Part, old: Part) -> list[FieldError]:
 
 
 def cron_job(obj: Part) -> list[FieldError]:
-    out = cron_job_update(obj)
+    out = cron_job_update(obj, None)
     name = (obj.get("metadata") or _NOTHING).get("name") or ""
     if len(name) > CRON_JOB_NAME_LENGTH_MAX:
         out.append(invalid("metadata.name", name, f"must be no more than {CRON_JOB_NAME_LENGTH_MAX} characters"))
     return out
 
 
-def cron_job_update(obj: Part) -> list[FieldError]:
-    """The length of the name counts only for new ones."""
+def cron_job_update(obj: Part, old: Part | None) -> list[FieldError]:
+    """The length of the name counts only for new ones; a zone in the schedule stays where it was."""
     out: Errors = []
     spec = obj.get("spec") or _NOTHING
     schedule = spec.get("schedule") or ""
@@ -305,10 +305,14 @@ def cron_job_update(obj: Part) -> list[FieldError]:
         if wrong:
             out.append(invalid("spec.schedule", schedule, wrong))
         if "TZ" in schedule:
-            words = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-            out.append(invalid("spec.schedule", schedule, words))
+            had = ((old or _NOTHING).get("spec") or _NOTHING).get("schedule") or ""
+            if spec.get("timeZone") is not None:
+                words = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+                out.append(invalid("spec.schedule", schedule, words))
+            elif "TZ" not in had:
+                words = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+                out.append(invalid("spec.schedule", schedule, words))
     nonnegative(out, "spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
-    one_of(out, "spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
     zone = spec.get("timeZone")
     if zone is not None:
         if not zone:
@@ -318,6 +322,7 @@ def cron_job_update(obj: Part) -> list[FieldError]:
             out.append(invalid("spec.timeZone", zone, words))
         elif not cron_schedule.is_time_zone(zone):
             out.append(invalid("spec.timeZone", zone, f"unknown time zone {zone}"))
+    one_of(out, "spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
     template = (spec.get("jobTemplate") or _NOTHING).get("spec") or _NOTHING
     _spec_and_template(out, "spec.jobTemplate.spec", template)
     if template.get("selector") is not None:

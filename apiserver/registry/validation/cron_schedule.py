@@ -36,7 +36,7 @@ def error_in(schedule: str) -> str:
         return f"unrecognized descriptor: {text}"
     fields = text.split()
     if len(fields) != len(_FIELDS):
-        return f"expected exactly 5 fields, found {len(fields)}: {fields}".replace("'", "").replace(",", "")
+        return f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
     for field, bounds in zip(fields, _FIELDS):
         for expression in field.split(","):
             if wrong := _range_error(expression, *bounds):
