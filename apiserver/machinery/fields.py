@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from apiserver.machinery import go_json
+
 METADATA_NAME = "metadata.name"
 METADATA_NAMESPACE = "metadata.namespace"
 
@@ -110,7 +112,9 @@ def _term(part: str, text: str) -> Term:
 
 
 def _parse(text: str) -> Selector:
-    return Selector(tuple(_term(part, text) for part in sorted(_split(text)) if part))
+    """A term of nothing (``=``) restricts nothing, as in Kubernetes."""
+    terms = (_term(part, text) for part in sorted(_split(text)) if part)
+    return Selector(tuple(term for term in terms if term.field or term.value))
 
 
 _parse_cached = functools.lru_cache(maxsize=_PARSED_MAX)(_parse)
@@ -131,4 +135,5 @@ def check_supported(selector: Selector, supported: Collection[str], *, has_own_f
             continue
         if has_own_fields:
             raise SelectorError(f"field label not supported: {term.field}")
-        raise SelectorError(f'"{term.field}" is not a known field selector: only "metadata.name", "metadata.namespace"')
+        shown = go_json.quote(term.field)
+        raise SelectorError(f'{shown} is not a known field selector: only "metadata.name", "metadata.namespace"')

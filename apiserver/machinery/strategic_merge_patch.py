@@ -27,6 +27,8 @@ RETAIN_KEYS = "$retainKeys"
 DELETE_FROM_PRIMITIVE_LIST = "$deleteFromPrimitiveList"
 SET_ELEMENT_ORDER = "$setElementOrder"
 
+_DIRECTIVES = (RETAIN_KEYS, DELETE_FROM_PRIMITIVE_LIST, SET_ELEMENT_ORDER)
+
 _MERGE = "merge"
 _REPLACE = "replace"
 _DELETE = "delete"
@@ -145,16 +147,20 @@ def _retained(document: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
         raise status.bad_request(_BAD_RETAIN_KEYS)
     retained = {key for key in keys if isinstance(key, str)}
     for name, value in rest.items():
-        directive = name.startswith((DELETE_FROM_PRIMITIVE_LIST, SET_ELEMENT_ORDER))
-        if value is not None and not directive and name not in retained:
+        if value is not None and not name.startswith(_DIRECTIVES) and name not in retained:
             raise status.bad_request(_BAD_RETAIN_KEYS)
     return {name: value for name, value in document.items() if name in retained}
 
 
 def _added(value: Any) -> Any:
-    """A value of the patch for which there is nothing to merge with: without its nulls and directives."""
+    """A value of the patch for which there is nothing to merge with: without its nulls and directives. (Kubernetes leaves
+    ``$retainKeys`` and the like in, to be refused as unknown fields in strict validation although kubectl sent them itself.)"""
     if isinstance(value, dict):
-        return {n: _added(v) for n, v in value.items() if v is not None and not (isinstance(v, dict) and PATCH in v)}
+        return {
+            n: _added(v)
+            for n, v in value.items()
+            if v is not None and not n.startswith(_DIRECTIVES) and not (isinstance(v, dict) and PATCH in v)
+        }
     if isinstance(value, list):
         return [_added(v) for v in value if not (isinstance(v, dict) and PATCH in v)]
     return value
@@ -179,7 +185,7 @@ def _merge_lists(current: list[Any], patch: list[Any], field: Type) -> list[Any]
             _no_merge_key(item, merge_key)
         position = _position(merged, item[merge_key], merge_key)
         if position < 0:
-            merged.append(item)
+            merged.append(_added(item))
         else:
             merged[position] = _merge_maps(merged[position], item, element)
     return _in_order(merged, items, server, merge_key)
@@ -268,7 +274,8 @@ def _in_order(merged: list[Any], patch_order: list[Any], server_order: list[Any]
         if position >= 0:
             of_patch.append((position, item))
         else:
-            of_server.append((_position(server_order, _key(item, merge_key), merge_key), item))
+            place = _position(server_order, _key(item, merge_key), merge_key)
+            of_server.append((place if place >= 0 else len(server_order), item))
     of_patch.sort(key=lambda pair: pair[0])
     of_server.sort(key=lambda pair: pair[0])
     out: list[Any] = []
@@ -276,7 +283,7 @@ def _in_order(merged: list[Any], patch_order: list[Any], server_order: list[Any]
     only_server = next(waiting, None)
     for _, item in of_patch:
         place = _position(server_order, _key(item, merge_key), merge_key)
-        while only_server is not None and place >= 0 and 0 <= only_server[0] < place:
+        while only_server is not None and only_server[0] < place:
             out.append(only_server[1])
             only_server = next(waiting, None)
         out.append(item)

@@ -1,4 +1,4 @@
-"""Hypothesis for pure code: the same examples in every run, so that a failure seen stays seen, and no deadline, since the machine is shared."""
+"""Hypothesis for pure code: the same examples in every run, so that a failure seen stays seen, and no deadline on a shared machine."""
 
 from __future__ import annotations
 

@@ -181,6 +181,7 @@ def test_matching_agrees_with_its_definition(terms: list[tuple[str, str, str]], 
         ("b!=c,a=1", "a=1,b!=c"),
         ("a=", "a="),
         (",a=1,", "a=1"),
+        ("=,!=,a=1", "a=1"),
         (r"a=x\,y\=z\\", r"a=x\,y\=z\\"),
     ],
 )

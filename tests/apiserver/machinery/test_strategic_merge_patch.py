@@ -73,6 +73,12 @@ def patched(spec: Any, patch: Any) -> Any:
             {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}]},
             {"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]},
         ),
+        # an item that is new has no use for directives
+        (
+            {"volumes": []},
+            {"volumes": [{"name": "v", "$retainKeys": ["name", "emptyDir"], "emptyDir": {}}], "$setElementOrder/volumes": [{"name": "v"}]},
+            {"volumes": [{"name": "v", "emptyDir": {}}]},
+        ),
         # $setElementOrder: of what the patch knows; what only the server has keeps its place
         (
             {"containers": [{"name": "a"}, {"name": "s"}, {"name": "b"}]},
