@@ -50,23 +50,19 @@ class Generation:
 class KeyIndex:
     __slots__ = ("generations", "key")
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, generations: list[Generation] | None = None) -> None:
         self.key = key
-        self.generations: list[Generation] = [Generation(0, 0, [])]
+        self.generations = generations or [Generation(0, 0, [])]
 
     @classmethod
     def restored(cls, key: bytes, revision: bytes, created: int, version: int) -> KeyIndex:
         """The index of a key whose first kept version is ``revision``; older ones were compacted."""
-        index = cls(key)
-        index.generations = [Generation(created, version, [revision])]
-        return index
+        return cls(key, [Generation(created, version, [revision])])
 
     @classmethod
     def restored_tombstone(cls, key: bytes, revision: bytes, main: int) -> KeyIndex:
         """The index of a key of whose life only the tombstone is kept."""
-        index = cls(key)
-        index.generations = [Generation(main, 1, [revision]), Generation(0, 0, [])]
-        return index
+        return cls(key, [Generation(main, 1, [revision]), Generation(0, 0, [])])
 
     @property
     def is_live(self) -> bool:

@@ -4,10 +4,10 @@ A watcher is *synced* (it has been given everything up to now; events are posted
 *lagging* (it reads history when its reader takes). It begins lagging if it starts in the past, and falls back to it when its buffer is
 full: the buffered batches stay, what follows is read from history later, and nobody waits for it.
 
-| queue | limit | beyond it |
+| queue (``watcher``, ``history``) | limit | beyond it |
 |---|---|---|
 | a watcher's buffer | ``BUFFERED_BATCHES_MAX`` batches and ``BUFFERED_BYTES_MAX`` bytes | lagging: caught up from history as it is taken |
-| one read of history | ``CATCH_UP_RECORDS_MAX`` records | the reader gets what was found, or a batch without events, and comes again |
+| one read of history | ``SLICE_RECORDS_MAX`` records, ``SLICE_BYTES_MAX`` bytes | what was found, or a batch without events; the reader comes again |
 
 Promises: all events of one revision are in one batch; no gap, no repeat, no reordering; a watcher overtaken by compaction is told so
 after what was buffered. The caller owes: one reader per watcher, ``cancel`` when done.
