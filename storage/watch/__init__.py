@@ -7,7 +7,7 @@ full: the buffered batches stay, what follows is read from history later, and no
 | queue (``watcher``, ``history``) | limit | beyond it |
 |---|---|---|
 | a watcher's buffer | ``BUFFERED_BATCHES_MAX`` batches and ``BUFFERED_BYTES_MAX`` bytes | lagging: caught up from history as it is taken |
-| one read of history | ``SLICE_RECORDS_MAX`` records, ``SLICE_BYTES_MAX`` bytes | what was found, or a batch without events; the reader comes again |
+| one read of history | ``SLICE_RECORDS_MAX`` records, ``SLICE_BYTES_MAX`` bytes | a batch of what was found, perhaps without events |
 
 Promises: all events of one revision are in one batch; no gap, no repeat, no reordering; a watcher overtaken by compaction is told so
 after what was buffered. The caller owes: one reader per watcher, ``cancel`` when done.
