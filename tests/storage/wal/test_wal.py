@@ -80,7 +80,7 @@ def test_synced_files_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fill", [0, 512, 4096])
 def test_st_d1_a_torn_last_record_is_cut_and_writing_goes_on(tmp_path: Path, fill: int) -> None:
-    make(tmp_path, 3, size=700).close()
+    make(tmp_path, 3, size=120).close()
     path = only_file(tmp_path)
     data = path.read_bytes()
     make_offsets = [at for at in range(0, len(data), 32) if data[at : at + 4] == b"SWAL"]
