@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from controllers.clusterroleaggregation.controller import ClusterRoleAggregationController
 from controllers.deployment.controller import DeploymentController
 from controllers.lib.context import Controller, ControllerContext
 from controllers.options import ManagerOptions
@@ -27,6 +28,8 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: ReplicaSetController(context)),
     Registration(name="replicationcontroller", component="replication-controller", service_account="replication-controller",
                  build=lambda context, _: ReplicaSetController(context, REPLICATION_CONTROLLER)),
+    Registration(name="clusterrole-aggregation", component="clusterrole-aggregation-controller",
+                 service_account="clusterrole-aggregation-controller", build=lambda context, _: ClusterRoleAggregationController(context)),
     Registration(name="deployment", component="deployment-controller", service_account="deployment-controller",
                  build=lambda context, _: DeploymentController(context)),
     Registration(name="serviceaccount", component="service-account-controller", service_account="service-account-controller",
