@@ -87,10 +87,10 @@ class Manager:
     async def _work(self, client: Client, transport: Transport, tokens: Transport, on_started: Callable[[], None] | None) -> None:
         self.health.leading = True
         informers = InformerFactory(client, clock=self._clock, rng=self._random, resync_seconds=self._options.min_resync_period)
-        async with asyncio.TaskGroup() as group:
+        async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as group:
             running: list[tuple[Registration, Controller]] = []
             for registration in selected(CONTROLLERS, self._options.controllers):
-                api = self._api_of(registration, client, transport, tokens)
+                api = self._api_of(registration, client, transport, tokens, stack)
                 broadcaster = EventBroadcaster(api, clock=self._clock, rng=self._random)
                 context = ControllerContext(api=api, informers=informers, recorder=broadcaster.recorder(registration.component),
                                             clock=self._clock, rng=self._random)
@@ -106,8 +106,14 @@ class Manager:
             if on_started is not None:
                 on_started()
 
-    def _api_of(self, registration: Registration, client: Client, transport: Transport, tokens: Transport) -> Api:
+    def _api_of(self, registration: Registration, client: Client, transport: Transport, tokens: Transport,
+                stack: contextlib.AsyncExitStack) -> Api:
         agent = f"{USER_AGENT}/{registration.service_account or registration.name}"
+        own = registration.own_kubeconfig(self._options)
+        if own is not None:
+            its = Transport(kubeconfig.load(own))
+            stack.push_async_callback(its.close)
+            return self._client(its, agent)
         if not self._options.use_service_account_credentials or not registration.service_account:
             return self._client(transport, agent)
         source = ServiceAccountTokens(client, registration.service_account, clock=self._clock)

@@ -48,6 +48,8 @@ class ManagerOptions:
     large_cluster_size_threshold: int = 50
     terminated_pod_gc_threshold: int = 12_500
     scheduler_name: str = "default-scheduler"
+    #: of the user system:kube-scheduler; none: the scheduler works as the kubeconfig's user
+    scheduler_kubeconfig: Path | None = None
 
     def root_ca(self) -> str:
         """The CA to publish, as PEM.

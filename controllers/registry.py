@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from controllers.clusterroleaggregation.controller import ClusterRoleAggregationController
 from controllers.deployment.controller import DeploymentController
 from controllers.lib.context import Controller, ControllerContext
+from controllers.nodelifecycle.controller import NodeLifecycleController
 from controllers.options import ManagerOptions
 from controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSetController
+from controllers.scheduler.controller import Scheduler
 from controllers.serviceaccount.controller import RootCAPublisher, ServiceAccountsController
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """``component`` is the source of its events; without ``service_account`` it works as the kubeconfig's user."""
+    """``component`` is the source of its events. It works as its ``service_account``, or by a kubeconfig of its own, or else as the
+    manager's user."""
 
     name: str
     component: str
     service_account: str
     build: Callable[[ControllerContext, ManagerOptions], Controller]
+    own_kubeconfig: Callable[[ManagerOptions], Path | None] = lambda _: None
 
 
 CONTROLLERS: tuple[Registration, ...] = (
@@ -36,6 +41,12 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: ServiceAccountsController(context)),
     Registration(name="root-ca-cert-publisher", component="root-ca-cert-publisher", service_account="root-ca-cert-publisher",
                  build=lambda context, options: RootCAPublisher(context, options.root_ca())),
+    Registration(name="node-lifecycle-controller", component="node-controller", service_account="node-controller",
+                 build=lambda context, options: NodeLifecycleController(context, options)),
+    # the role system:kube-scheduler is bound to a user of that name, not to a ServiceAccount
+    Registration(name="scheduler", component="default-scheduler", service_account="",
+                 build=lambda context, options: Scheduler(context, options.scheduler_name),
+                 own_kubeconfig=lambda options: options.scheduler_kubeconfig),
 )
 
 

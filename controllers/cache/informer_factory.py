@@ -17,14 +17,15 @@ class InformerFactory:
     def __init__(self, api: Api, *, clock: Clock, rng: random.Random, resync_seconds: float = 0.0, detect_mutations: bool = False) -> None:
         self._api, self._clock, self._random = api, clock, rng
         self._resync_seconds, self._detect_mutations = resync_seconds, detect_mutations
-        self._informers: dict[Resource, SharedInformer] = {}
+        self._informers: dict[tuple[Resource, str], SharedInformer] = {}
 
-    def informer(self, resource: Resource) -> SharedInformer:
-        found = self._informers.get(resource)
+    def informer(self, resource: Resource, namespace: str = "") -> SharedInformer:
+        """Of all namespaces, or of one."""
+        found = self._informers.get((resource, namespace))
         if found is None:
-            found = SharedInformer(self._api, resource, clock=self._clock, rng=self._random, resync_seconds=self._resync_seconds,
-                                   detect_mutations=self._detect_mutations)
-            self._informers[resource] = found
+            found = SharedInformer(self._api, resource, clock=self._clock, rng=self._random, namespace=namespace,
+                                   resync_seconds=self._resync_seconds, detect_mutations=self._detect_mutations)
+            self._informers[resource, namespace] = found
         return found
 
     async def run(self) -> None:
@@ -38,7 +39,7 @@ class InformerFactory:
             await informer.wait_until_synced()
 
     def not_synced(self) -> list[str]:
-        return sorted(r.qualified for r, informer in self._informers.items() if not informer.has_synced)
+        return sorted(r.qualified for (r, _), informer in self._informers.items() if not informer.has_synced)
 
     def check_mutations(self) -> None:
         for informer in self._informers.values():

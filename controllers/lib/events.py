@@ -36,6 +36,7 @@ class EventBroadcaster:
         self._api, self._clock, self._random = api, clock, rng
         self._queue: asyncio.Queue[Occurrence] = asyncio.Queue(QUEUE_MAX)
         self._correlator = EventCorrelator()
+        self._sequence = 0
         self.dropped = 0
 
     def recorder(self, component: str, host: str = "") -> EventRecorder:
@@ -93,7 +94,8 @@ class EventBroadcaster:
         log.warning("event given up after %d tries: %s", SEND_ATTEMPTS_MAX, occurrence.reason)
 
     def _event(self, occurrence: Occurrence, message: str, namespace: str, stamp: str) -> Object:
-        suffix = f"{int(self._clock.now().timestamp() * 1e9) + self._random.randrange(1000):x}"
+        self._sequence += 1  # two events of one moment still have two names, in their order
+        suffix = f"{int(self._clock.now().timestamp() * 1e9) + self._sequence:x}"
         source = {"component": occurrence.component}
         if occurrence.host:
             source["host"] = occurrence.host

@@ -25,6 +25,11 @@ def is_active(pod: Object) -> bool:
     return not is_terminal(pod) and not objects.is_being_deleted(pod)
 
 
+def is_sidecar(init_container: Object) -> bool:
+    """An init container that runs on beside the main ones."""
+    return init_container.get("restartPolicy") == "Always"
+
+
 def node_name(pod: Object) -> str:
     return str(objects.get(pod, "spec", "nodeName", default=""))
 

@@ -17,8 +17,10 @@ from controllers.workqueue.worker import run_workers
 WORKERS = 2
 DEFAULT_ACCOUNT = "default"
 ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"
-ROOT_CA_DESCRIPTION = ("Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
-                       "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.")
+ROOT_CA_DESCRIPTION = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or "
+    "kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."
+)
 
 
 class PerNamespace(ABC):

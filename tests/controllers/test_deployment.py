@@ -113,7 +113,8 @@ def test_history_beyond_the_limit_goes_lowest_revision_first_but_never_sets_with
 
 def test_a_rollout_without_progress_times_out_and_a_paused_one_does_not() -> None:
     wanted = deployment(2, progressDeadlineSeconds=60)
-    stuck = {"conditions": [status.new_condition("Progressing", "True", "ReplicaSetUpdated", "m", NOW)], "replicas": 1, "updatedReplicas": 1}
+    progressing = status.new_condition("Progressing", "True", "ReplicaSetUpdated", "m", NOW)
+    stuck: Any = {"conditions": [progressing], "replicas": 1, "updatedReplicas": 1}
     sets = Sets(replica_set("new", 2), ())
     sets.new["status"] = {"replicas": 1}  # type: ignore[index]
     early = status.rollout({**wanted, "status": stuck}, sets, NOW + datetime.timedelta(seconds=60))
@@ -127,10 +128,10 @@ def test_a_rollout_without_progress_times_out_and_a_paused_one_does_not() -> Non
 class Cluster(World):
     """Pods become ready on demand."""
 
-    async def make_ready(self, **labels: str) -> None:
+    async def make_ready(self) -> None:
         for pod in self.api.all(PODS):
             name = pod["metadata"]["name"]
-            if labels.items() <= pod["metadata"]["labels"].items() and not pod["status"].get("conditions"):
+            if not pod["status"].get("conditions"):
                 running = {"status": {"phase": "Running", "conditions": [ready(self.clock)]}}
                 await self.api.patch(PODS, "a", name, running, subresource="status")
         await self.rest()
