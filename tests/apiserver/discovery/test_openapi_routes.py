@@ -99,6 +99,7 @@ async def test_many_who_ask_at_once_wait_for_one_build_and_the_loop_goes_on() ->
 async def listening(table: ResourceTable) -> AsyncIterator[str]:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
+        sock.listen()  # so that who comes before the server is up waits for it
         server = uvicorn.Server(uvicorn.Config(app(table), log_level="error", lifespan="off"))
         task = asyncio.create_task(server.serve(sockets=[sock]))
         try:
