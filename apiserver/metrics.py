@@ -235,6 +235,8 @@ class StoreMetrics(Protocol):
     @property
     def wal_fsync_seconds(self) -> HistogramLike: ...
     @property
+    def backend_commit_seconds(self) -> HistogramLike: ...
+    @property
     def proposals_committed(self) -> int: ...
     @property
     def proposals_applied(self) -> int: ...
@@ -279,12 +281,15 @@ def expose_store(store: StoreMetrics, out: Exposition) -> None:
     def one(value: float) -> tuple[tuple[Labels, float]]:
         return (((), value),)
 
-    fsync = store.wal_fsync_seconds
-    out.histogram(
-        "etcd_disk_wal_fsync_duration_seconds",
-        "The latency distributions of fsync called by WAL.",
-        (((), fsync.cumulative(), fsync.sum, fsync.count),),
-    )
+    for name, help_text, seconds in (
+        ("etcd_disk_wal_fsync_duration_seconds", "The latency distributions of fsync called by WAL.", store.wal_fsync_seconds),
+        (
+            "etcd_disk_backend_commit_duration_seconds",
+            "The latency distributions of commit called by backend.",
+            store.backend_commit_seconds,
+        ),
+    ):
+        out.histogram(name, help_text, (((), seconds.cumulative(), seconds.sum, seconds.count),))
     gauges: tuple[tuple[str, str, float], ...] = (
         ("etcd_server_has_leader", "Whether or not a leader exists. 1 is existence, 0 is not.", store.has_leader),
         ("etcd_server_is_leader", "Whether or not this member is a leader. 1 if is, 0 otherwise.", store.is_leader),

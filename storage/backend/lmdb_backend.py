@@ -18,7 +18,8 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import lmdb
@@ -52,8 +53,13 @@ def _new_buffers() -> Buffers:
 class LmdbBackend:
     """``backend.Backend`` over the LMDB file ``path`` (and ``path``-lock beside it), made if it is not there."""
 
-    def __init__(self, path: Path, *, quota_bytes: int = 2 * 1024**3, sync: bool = True) -> None:
-        """Raises CorruptError for a file that is no LMDB file or is cut short, OSError if it cannot be opened."""
+    def __init__(
+        self, path: Path, *, quota_bytes: int = 2 * 1024**3, sync: bool = True, on_commit: Callable[[float], None] | None = None
+    ) -> None:
+        """``on_commit`` is told the seconds of each commit, on the worker's thread.
+
+        Raises CorruptError for a file that is no LMDB file or is cut short, OSError if it cannot be opened.
+        """
         self._map_bytes = max(quota_bytes * MAP_BYTES_PER_QUOTA_BYTE, MAP_BYTES_MIN)
         self._env = _open(path, self._map_bytes, sync)
         self._databases = tuple(self._env.open_db(name) for name in BUCKET_NAMES)
@@ -65,7 +71,7 @@ class LmdbBackend:
         self._pre_commit: PreCommitHook | None = None
         self._failure: BaseException | None = None
         self._is_closed = False
-        self._worker = _CommitWorker(self._env, self._databases, name=f"commit {path.name}")
+        self._worker = _CommitWorker(self._env, self._databases, on_commit, name=f"commit {path.name}")
 
     def get(self, bucket: Bucket, key: bytes) -> bytes | None:
         value = self._pending[bucket].entries.get(key, MISSING)
@@ -240,8 +246,11 @@ class LmdbBackend:
 class _CommitWorker:
     """One thread that commits one batch at a time. ``is_done`` tells, without waiting, that the batch handed in last is dealt with."""
 
-    def __init__(self, env: lmdb.Environment, databases: tuple[lmdb._Database, ...], *, name: str) -> None:
+    def __init__(
+        self, env: lmdb.Environment, databases: tuple[lmdb._Database, ...], on_commit: Callable[[float], None] | None, *, name: str
+    ) -> None:
         self._env = env
+        self._on_commit = on_commit
         self._databases = databases
         self._batches: queue.SimpleQueue[Buffers | None] = queue.SimpleQueue()
         self._done = threading.Event()
@@ -276,7 +285,10 @@ class _CommitWorker:
         while (batch := self._batches.get()) is not None:
             try:
                 failpoints.hit("backend.before_commit")
+                started = time.perf_counter()
                 self._commit(batch)
+                if self._on_commit is not None:
+                    self._on_commit(time.perf_counter() - started)
                 failpoints.hit("backend.after_commit")
             except Exception as error:  # the thread's edge: the owner decides
                 self._failure = error

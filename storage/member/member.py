@@ -56,6 +56,9 @@ MAINTENANCE_SECONDS: Final = 0.1
 COMPACTION_PAUSE_SECONDS: Final = 0.01
 """Between two slices of a compaction, so that it never starves reads and writes (etcd's)."""
 
+SLOW_APPLY_SECONDS: Final = 0.1
+"""Nothing else runs on the loop while entries are applied; longer is worth a warning (etcd's)."""
+
 SWITCH_INTERVAL_SECONDS: Final = 0.0002
 """Python lets a thread that came back from the disk wait for the interpreter for a switch interval while the event loop computes. At
 the default of 5 ms a busy server's writes take ten times as long as the disk; at this one reads lose nothing that can be measured."""
@@ -187,7 +190,10 @@ class Member:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             return LmdbBackend(
-                path, quota_bytes=self.config.quota_backend_bytes or MAP_BYTES_WITHOUT_QUOTA, sync=not self.config.unsafe_no_fsync
+                path,
+                quota_bytes=self.config.quota_backend_bytes or MAP_BYTES_WITHOUT_QUOTA,
+                sync=not self.config.unsafe_no_fsync,
+                on_commit=self.metrics.backend_commit_seconds.observe,
             )
         except OSError as error:
             raise data_dir_error(path, error) from error
@@ -407,6 +413,7 @@ class Member:
     def _apply(self, entries: list[Entry]) -> None:
         """Carry out committed entries, then move the consistent index in the same batch of the backend."""
         failpoints.hit("member.before_apply")
+        started = time.perf_counter()  # the loop's clock may stand still within a pass
         for entry in entries:
             if entry.type is not EntryType.NORMAL:
                 raise errors.CorruptError(f"entry {entry.index} changes the membership, which this version cannot apply")
@@ -416,6 +423,10 @@ class Member:
         self._applied_index = last.index
         self._store.set_consistent_index(last.index, last.term)
         failpoints.hit("member.after_apply")
+        seconds = time.perf_counter() - started
+        if seconds > SLOW_APPLY_SECONDS:
+            self.metrics.apply_slow_total += 1
+            logger.warning("applying %d entries took %.0f ms", len(entries), seconds * 1000)
         self._backend.maybe_commit(self._loop.time())
         if last.term != self._applied_term:
             self._applied_term = last.term

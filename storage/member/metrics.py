@@ -40,7 +40,8 @@ class MemberMetrics:
     """In the comments: the name under which etcd exports it."""
 
     wal_fsync_seconds: Histogram = field(default_factory=Histogram)  # etcd_disk_wal_fsync_duration_seconds
-    apply_slow_total: int = 0  # etcd_server_slow_apply_total
+    backend_commit_seconds: Histogram = field(default_factory=Histogram)  # etcd_disk_backend_commit_duration_seconds
+    apply_slow_total: int = 0  # batches of entries that took long; etcd_server_slow_apply_total
     proposals_committed: int = 0  # etcd_server_proposals_committed_total (an index)
     proposals_applied: int = 0  # etcd_server_proposals_applied_total (an index)
     proposals_pending: int = 0  # etcd_server_proposals_pending

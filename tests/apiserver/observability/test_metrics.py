@@ -85,6 +85,7 @@ async def test_the_endpoint_tells_of_store_and_process() -> None:
 
     class Store:
         wal_fsync_seconds = Fsync()
+        backend_commit_seconds = Fsync()
         has_leader = is_leader = True
         proposals_committed = proposals_applied = proposals_pending = proposals_failed = leader_changes_seen = 1
         db_total_size_bytes, db_in_use_bytes, quota_backend_bytes = 4096, 1024, 2**31
