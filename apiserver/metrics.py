@@ -229,6 +229,53 @@ def _cumulative(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[fl
     return out
 
 
+class StoreRequestMetrics:
+    """How long requests to the store take, as the API server sees them; ``observe`` is a ``StoreRequestObserver``."""
+
+    def __init__(self) -> None:
+        self._series: dict[tuple[str, str], _StoreSeries] = {}
+
+    def observe(self, operation: str, type_: str, seconds: float, *, failed: bool) -> None:
+        key = (operation, type_)
+        series = self._series.get(key)
+        if series is None:
+            if len(self._series) >= SERIES_MAX:
+                key = (operation, "other")
+            series = self._series.setdefault(key, _StoreSeries())
+        series.count += 1
+        series.failed += failed
+        series.duration_counts[bisect_left(DURATION_SECONDS_BOUNDS, seconds)] += 1
+        series.duration_sum += seconds
+
+    def expose(self, out: Exposition) -> None:
+        entries = [((("operation", operation), ("type", type_)), s) for (operation, type_), s in sorted(self._series.items())]
+        out.histogram(
+            "etcd_request_duration_seconds",
+            "Etcd request latency in seconds for each operation and object type.",
+            ((labels, _cumulative(DURATION_SECONDS_BOUNDS, s.duration_counts), s.duration_sum, s.count) for labels, s in entries),
+        )
+        out.counter(
+            "etcd_requests_total",
+            "Etcd request counts for each operation and object type.",
+            ((labels, s.count) for labels, s in entries),
+        )
+        out.counter(
+            "etcd_request_errors_total",
+            "Etcd failed request counts for each operation and object type.",
+            ((labels, s.failed) for labels, s in entries if s.failed),
+        )
+
+
+class _StoreSeries:
+    __slots__ = ("count", "duration_counts", "duration_sum", "failed")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.failed = 0
+        self.duration_counts = [0] * (len(DURATION_SECONDS_BOUNDS) + 1)
+        self.duration_sum = 0.0
+
+
 class StoreMetrics(Protocol):
     """What an embedded store counts (``storage.member.metrics.MemberMetrics``)."""
 

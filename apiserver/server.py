@@ -23,8 +23,9 @@ from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.subresources import Subresources
 from apiserver.handlers.virtual import VirtualResources
 from apiserver.http_protocol import HttpListener
-from apiserver.metrics import RequestMetrics
+from apiserver.metrics import RequestMetrics, StoreRequestMetrics
 from apiserver.objectstore.interface import StoredObject
+from apiserver.objectstore.measured_kv import MeasuredKV
 from apiserver.objectstore.object_store import ObjectStore
 from apiserver.registry.environment import Environment
 from apiserver.registry.field_managers import SchemaFieldManagers
@@ -46,7 +47,9 @@ class ApiServer:
         self.config = config
         self.table = ResourceTable(config.kubernetes_version)
         self.schemas = SchemaSet.load(config.kubernetes_version)
-        self.objects = ObjectStore(kv)
+        self.store_requests = StoreRequestMetrics()
+        self._kv = kv
+        self.objects = ObjectStore(MeasuredKV(kv, self.store_requests.observe))
         source = random.SystemRandom()
         self.allocators = MemoryServiceAllocators(config.service_cluster_ip_range, config.service_node_port_range, source)
         self.env = Environment(random=source, allocators=self.allocators, managers=SchemaFieldManagers(self.schemas))
@@ -93,7 +96,8 @@ class ApiServer:
 
     def _expose_store(self, out: metrics.Exposition) -> None:
         """Of the embedded store; an external one tells its own."""
-        collect = getattr(self.objects.kv, "collect_metrics", None)
+        self.store_requests.expose(out)
+        collect = getattr(self._kv, "collect_metrics", None)
         if collect is not None:
             metrics.expose_store(collect(), out)
 
