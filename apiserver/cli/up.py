@@ -147,6 +147,8 @@ def controllers_command(flags: argparse.Namespace, data_dir: Path, server: str) 
     command += ["--scheduler-kubeconfig", str(write_kubeconfig(data_dir, server, "scheduler", SCHEDULER))]
     command += ["--node-monitor-grace-period", str(flags.node_monitor_grace_period)]
     command += ["--node-monitor-period", str(flags.node_monitor_period), "--leader-elect", flags.leader_elect]
+    # The lock on the data directory lets only one such process be, so a restart need not wait for the lease of the one before.
+    command += ["--identity", f"sampan-{flags.name}"]
     for number in range(1, flags.nodes + 1):
         name = f"node-{number}"
         command += ["--node", f"{name}={write_node_kubeconfig(data_dir, server, name)}"]

@@ -3,8 +3,8 @@
 The form is four bytes ``k8s\\0`` and a ``runtime.Unknown`` message (apiVersion and kind, then the object's own message); typed Go
 clients, ``kubectl create`` among them, send built-in objects so. The messages are facts published as ``generated.proto`` and struct
 tags in k8s.io/api, apimachinery and apiextensions-apiserver (1.36); ``protobuf_fields.json.gz`` is a table made of them:
-``{message: {JSON name: [number, type, flags]}}`` with the flags ``r`` repeated, ``i`` inlined (its fields stand in the parent's JSON), ``z`` a zero
-value is kept (a pointer, or never omitted). A zero without ``z`` is what Go's ``omitempty`` leaves out of JSON.
+``{message: {JSON name: [number, type, flags]}}`` with the flags ``r`` repeated, ``i`` inlined (its fields stand in the parent's
+JSON), ``z`` a zero value is kept (a pointer, or never omitted). A zero without ``z`` is what Go's ``omitempty`` leaves out of JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _VARINT_BYTES_MAX = 10
 
 #: Kinds of no group: their messages are meta/v1's whatever the apiVersion says.
-_META_KINDS = frozenset({"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "Status", "APIGroup"})
+_META_KINDS = frozenset({"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "Status"})
 
 
 class ProtobufError(ValueError):

@@ -1,0 +1,137 @@
+"""Entry points of the controllers' process, for the command line: controllers and scheduler, hollow nodes, or both.
+
+``python -m controllers`` is what ``sampan up`` starts. It ends on SIGTERM, on SIGINT, and when its standard input ends: the other end
+of that pipe is the process that started it, which it must not outlive.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from controllers import hollownode, manager
+from controllers.client.errors import ClientError
+from controllers.hollownode import HollowNodeOptions
+from controllers.leaderelection import LostLeadership
+from controllers.options import ManagerOptions, default_identity
+
+FAILED = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Times in seconds. ``node_kubeconfigs`` gives each hollow node its identity."""
+
+    manager_kubeconfig: Path
+    scheduler_kubeconfig: Path
+    node_kubeconfigs: dict[str, Path]
+    node_monitor_grace_period_seconds: float
+    node_monitor_period_seconds: float
+    leader_elect: bool
+    identity: str = ""
+
+
+def run_controllers(options: Options) -> int:
+    """Run until a signal; the exit status."""
+    return _run(_controllers(options), ends_with_stdin=False)
+
+
+def run_node(name: str, kubeconfig: Path) -> int:
+    """Run one hollow node until a signal; the exit status."""
+    return _run(hollownode.run(HollowNodeOptions(names=(name,), kubeconfig=kubeconfig)), ends_with_stdin=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Of the second process of ``sampan up``."""
+    parser = argparse.ArgumentParser(prog="python -m controllers", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--manager-kubeconfig", type=Path, required=True)
+    parser.add_argument("--scheduler-kubeconfig", type=Path, required=True)
+    parser.add_argument("--node", action="append", default=[], metavar="NAME=KUBECONFIG")
+    parser.add_argument("--node-monitor-grace-period", type=float, default=40.0, help="seconds")
+    parser.add_argument("--node-monitor-period", type=float, default=5.0, help="seconds")
+    parser.add_argument("--leader-elect", choices=("true", "false"), default="true")
+    parser.add_argument("--identity", default="", help="in the leader election; a restarted process with the same one goes on at once")
+    flags = parser.parse_args(arguments)
+    options = Options(
+        manager_kubeconfig=flags.manager_kubeconfig,
+        scheduler_kubeconfig=flags.scheduler_kubeconfig,
+        node_kubeconfigs={name: Path(path) for name, _, path in (node.partition("=") for node in flags.node)},
+        node_monitor_grace_period_seconds=flags.node_monitor_grace_period,
+        node_monitor_period_seconds=flags.node_monitor_period,
+        leader_elect=flags.leader_elect == "true",
+        identity=flags.identity,
+    )
+    return _run(_controllers(options), ends_with_stdin=True)
+
+
+async def _controllers(options: Options) -> None:
+    manager_options = ManagerOptions(
+        kubeconfig=options.manager_kubeconfig,
+        scheduler_kubeconfig=options.scheduler_kubeconfig,
+        leader_elect=options.leader_elect,
+        node_monitor_period=options.node_monitor_period_seconds,
+        node_monitor_grace_period=options.node_monitor_grace_period_seconds,
+        identity=options.identity or default_identity(),
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(manager.run(manager_options), name="controllers")
+        if options.node_kubeconfigs:
+            names = tuple(options.node_kubeconfigs)
+            nodes = HollowNodeOptions(names=names, kubeconfig=options.manager_kubeconfig, kubeconfigs=options.node_kubeconfigs)
+            group.create_task(hollownode.run(nodes), name="hollow nodes")
+
+
+def _run(work: Coroutine[Any, Any, None], *, ends_with_stdin: bool) -> int:
+    logging.basicConfig(level=logging.WARNING, format="%(levelname).1s %(name)s: %(message)s", stream=sys.stderr)
+    try:
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_until_told(work, ends_with_stdin))
+    except* (ClientError, LostLeadership, ValueError) as errors:
+        sys.stderr.write(f"sampan: {_first(errors)}\n")
+        return FAILED
+    return 0
+
+
+async def _until_told(work: Coroutine[Any, Any, None], ends_with_stdin: bool) -> None:
+    """Run ``work``; cancel it at the first signal or the end of standard input."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    if ends_with_stdin:
+        loop.add_reader(sys.stdin.fileno(), _stop_at_end, stop)
+    working = asyncio.ensure_future(work)
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        stopped.cancel()
+        working.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(working)
+
+
+def _stop_at_end(stop: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), 4096):
+        stop.set()
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> str:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error) or type(error).__name__
