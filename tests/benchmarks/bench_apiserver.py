@@ -199,7 +199,7 @@ def main() -> None:
     flags = parser.parse_args()
     chosen = flags.only.split(",")
     with tempfile.TemporaryDirectory() as directory:
-        server = ServerProcess(Path(directory), "--nodes", "0")
+        server = ServerProcess(Path(directory), "--no-controllers")
         print(f"start to ready              {start_seconds(server):10.2f} s")
         server.start()
         try:
