@@ -21,7 +21,7 @@ from typing import Any
 from controllers import hollownode, manager
 from controllers.client.errors import ClientError
 from controllers.hollownode import HollowNodeOptions
-from controllers.leaderelection import LostLeadership
+from controllers.leaderelection.leader_elector import LostLeadership
 from controllers.options import ManagerOptions, default_identity
 
 FAILED = 1
@@ -97,8 +97,11 @@ def _run(work: Coroutine[Any, Any, None], *, ends_with_stdin: bool) -> int:
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_until_told(work, ends_with_stdin))
-    except* (ClientError, LostLeadership, ValueError) as errors:
-        sys.stderr.write(f"sampan: {_first(errors)}\n")
+    except (ClientError, LostLeadership, ExceptionGroup) as raised:
+        error = _first(raised)
+        if not isinstance(error, (ClientError, LostLeadership)):
+            raise
+        sys.stderr.write(f"sampan: {error}\n")
         return FAILED
     return 0
 
@@ -130,8 +133,8 @@ def _stop_at_end(stop: asyncio.Event) -> None:
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
 
 
-def _first(errors: BaseExceptionGroup[BaseException]) -> str:
-    error: BaseException = errors
+def _first(error: BaseException) -> BaseException:
+    """What a group of exceptions began with."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return str(error) or type(error).__name__
+    return error

@@ -78,18 +78,21 @@ async def _up(config: ServerConfig, listener: socket.socket, command: list[str] 
             if supervising:
                 await supervising
             end_server.set()
-    except* StoreError as errors:
-        raise CommandError(_first_line(errors)) from errors
-    except* CommandError as errors:
-        raise errors.exceptions[0] from None
+    except ExceptionGroup as group:
+        error = _first(group)
+        if isinstance(error, (StoreError, OSError)):
+            raise CommandError(str(error).partition("\n")[0]) from error
+        if isinstance(error, CommandError):
+            raise error from None
+        raise
     return 0
 
 
-def _first_line(errors: BaseExceptionGroup[BaseException]) -> str:
-    error: BaseException = errors
+def _first(error: BaseException) -> BaseException:
+    """What a group of exceptions began with."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return str(error).splitlines()[0]
+    return error
 
 
 class SecondProcess:
