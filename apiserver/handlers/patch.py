@@ -12,7 +12,7 @@ from apiserver.handlers.reading import send_stored
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.update import check_name
-from apiserver.machinery import field_errors, json_patch, merge_patch, objects, status, strategic_merge_patch
+from apiserver.machinery import field_errors, go_json, json_patch, merge_patch, objects, status, strategic_merge_patch
 from apiserver.machinery.objects import Object
 from apiserver.registry.store import Build
 from apiserver.request import body as request_body
@@ -20,6 +20,7 @@ from apiserver.request import negotiation
 from apiserver.request.body import Receive
 from apiserver.request.options import META_GROUP, WriteOptions, write_options
 from apiserver.request.request_context import RequestContext
+from apiserver.schemas import yaml_bodies
 
 
 async def patch(
@@ -113,7 +114,7 @@ def own_metadata(obj: Object) -> Object:
 def _apply(scope: ResourceScope, context: RequestContext, body: bytes, options: WriteOptions, subresource: str) -> Build:
     store, info = scope.store, scope.info
     namespace = context.info.namespace if info.namespaced else ""
-    applied_once = scopes.decode_as(scope.schemas, info, info.kind, body, negotiation.YAML, options, context)
+    applied_once = parse_applied(body, options, context)
     if objects.metadata(applied_once).get("managedFields"):
         raise status.bad_request("metadata.managedFields must be nil")
     check_applied(applied_once, context.info.name)
@@ -125,12 +126,33 @@ def _apply(scope: ResourceScope, context: RequestContext, body: bytes, options: 
         assert managers is not None, "server-side apply needs field managers"
         now = store.env.clock.text()
         applied = orjson.loads(source)
-        new = managers.apply(info, subresource, old or None, applied, options.field_manager, bool(options.force), now)
-        new = objects.deep_copy(new)
+        new: Object = managers.apply(info, subresource, old or None, applied, options.field_manager, bool(options.force), now)
+        new = objects.deep_copy(scope.redecode(new, options, context))
         store.strategy.default(new)
         return new
 
     return build
+
+
+def parse_applied(body: bytes, options: WriteOptions, context: RequestContext) -> Object:
+    """An applied configuration just as it was written: what a manager says of a field it owns, be it false, empty or null, and a field
+    that does not exist fails the apply itself. Raises 400."""
+    try:
+        value, repeated = yaml_bodies.load(body, request_body.yaml_to_json)
+    except ValueError as error:
+        raise status.bad_request(f"error decoding YAML: {error}") from error
+    if not isinstance(value, dict):
+        why = f"json: cannot unmarshal {go_json.kind_of(value)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+    if options.field_validation == "Ignore":
+        repeated = ()
+    if repeated and options.field_validation == "Strict":
+        text = yaml_bodies.in_words(repeated)
+        raise status.bad_request(f"error strict decoding YAML: error converting YAML to JSON: {text}")
+    for line in repeated:
+        context.warn(line)
+    said = value.get("metadata")
+    return {**value, "metadata": dict(said) if isinstance(said, dict) else {}}
 
 
 def check_applied(obj: Object, name: str) -> None:

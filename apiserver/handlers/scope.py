@@ -18,7 +18,7 @@ from apiserver.resources import columns
 from apiserver.resources.columns import Printer
 from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import minor_of
-from apiserver.schemas import decoding, protobuf
+from apiserver.schemas import decoding, protobuf, yaml_bodies
 from apiserver.schemas.json_bodies import DecodeError
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def decode_as(
     schemas: SchemaSet, info: ResourceInfo, kind: str, body: bytes, media_type: str, options: WriteOptions, context: RequestContext
 ) -> Object:
     """A body of the kind ``kind`` in the group and version of ``info`` (subresources have kinds of their own). Raises 400."""
+    repeated = yaml_bodies.duplicate_keys(body) if media_type == YAML and options.field_validation != "Ignore" else ()
     if media_type != JSON:
         body = json_of(body, media_type, kind)
     type_, validator = schemas.type_of(info.group, info.version, kind), schemas.validator_of(info.group, info.version, kind)
@@ -124,7 +125,10 @@ def decode_as(
             raise status.bad_request(message)
         why = f'converting ({said_version}.{said_kind}) to ({info.api_version}.{kind}): unknown conversion'
         raise cannot_be_handled(said_kind, version, kind, why)
-    tell_strict_errors(decoded.strict_errors, options, context, said_kind, info.version, kind)
+    if repeated and options.field_validation == "Strict":
+        # what Go finds in the YAML is one error
+        repeated = (yaml_bodies.in_words(repeated),)
+    tell_strict_errors(repeated + decoded.strict_errors, options, context, said_kind, info.version, kind)
     return {**obj, "apiVersion": info.api_version, "kind": kind, "metadata": dict(obj.get("metadata") or {})}
 
 
