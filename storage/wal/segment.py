@@ -11,6 +11,11 @@ from typing import Final
 
 _NAME: Final = re.compile(r"(?P<sequence>[0-9a-f]{16})-(?P<index>[0-9a-f]{16})\.wal")
 _TEMPORARY_SUFFIX: Final = ".tmp"
+# Linux has all three; elsewhere a write is followed by a full sync, and no space is set aside.
+_WRITE_AND_SYNC: Final[int] = getattr(os, "RWF_DSYNC", 0)
+_sync_data: Final = getattr(os, "fdatasync", os.fsync)
+_allocate: Final = getattr(os, "posix_fallocate", None)
+
 PREALLOCATE_BYTES: Final = 4 * 1024 * 1024
 """Space is set aside in steps of this size: a sync that does not change the file's size spares the disk a journal write. Small
 enough that a young data directory stays small."""
@@ -62,7 +67,7 @@ class SegmentWriter:
         self.end = end
         self._fd = fd
         self._sync = sync
-        self._write_flags = os.RWF_DSYNC if sync else 0
+        self._write_flags = _WRITE_AND_SYNC if sync else 0
         self._allocated = end
 
     @classmethod
@@ -113,14 +118,15 @@ class SegmentWriter:
         self.end += written
 
     def _write(self, data: bytes, at: int) -> int:
-        try:
-            return os.pwritev(self._fd, (data,), at, self._write_flags)
-        except OSError as error:
-            if error.errno != errno.EOPNOTSUPP or not self._write_flags:
-                raise
-        # a file system without per-write flags
+        if self._write_flags or not self._sync:
+            try:
+                return os.pwritev(self._fd, (data,), at, self._write_flags)
+            except OSError as error:
+                if error.errno != errno.EOPNOTSUPP or not self._sync:
+                    raise
+                self._write_flags = 0  # a file system without flags for a write
         written = os.pwrite(self._fd, data, at)
-        os.fdatasync(self._fd)
+        _sync_data(self._fd)
         return written
 
     def finish(self) -> None:
@@ -135,9 +141,11 @@ class SegmentWriter:
         os.close(self._fd)
 
     def _preallocate(self, needed: int) -> None:
+        if _allocate is None:
+            return
         steps = -(-needed // PREALLOCATE_BYTES)
         try:
-            os.posix_fallocate(self._fd, self.end, steps * PREALLOCATE_BYTES)
+            _allocate(self._fd, self.end, steps * PREALLOCATE_BYTES)
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSPC, errno.ENOSYS):
                 raise

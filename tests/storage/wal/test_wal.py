@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from storage import failpoints
 from storage.errors import CorruptError, DataDirError, DataDirLockedError
 from storage.raft.messages import ConfState, Entry, HardState, SnapshotMetadata
+from storage.wal import segment
 from storage.wal.segment import list_segments
 from storage.wal.wal import Replay, Wal
 
@@ -76,6 +78,24 @@ def test_synced_files_too(tmp_path: Path) -> None:
     assert replay.entries == [entry(1)]
     assert replay.repair is not None
     assert not replay.repair.torn  # the space that was set aside
+
+
+def test_a_file_system_without_flags_for_a_write_gets_a_sync_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def unsupported(fd: int, buffers: object, offset: int, flags: int) -> int:
+        calls.append("pwritev")
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(os, "pwritev", unsupported)
+    monkeypatch.setattr(segment, "_sync_data", lambda fd: calls.append("sync"))
+    wal = Wal.create(tmp_path, metadata=b"m", snapshot=START)
+    wal.save(None, [entry(1)])
+    wal.save(None, [entry(2)])
+    wal.close()
+    assert calls == ["pwritev", "sync", "sync", "sync"]
+    monkeypatch.undo()
+    assert reopen(tmp_path).entries == [entry(1), entry(2)]
 
 
 @pytest.mark.parametrize("fill", [0, 512, 4096])
