@@ -25,6 +25,8 @@ from typing import Any
 from apiserver.machinery.types import ListType, Shape, Type
 
 _BUILTIN = "io.k8s."
+#: untyped in the schemas, but there are no scalars in it; it is in every ObjectMeta, so that without this nothing would be exact
+_FIELDS_V1 = ".meta.v1.FieldsV1"
 _KIND_FIELDS = ("metadata", "spec", "status")
 
 #: fields of built-in types that hold a Go struct by value (or a time, shown as null), by the end of the definition's name
@@ -154,9 +156,8 @@ def _build(kind: Type) -> None:
             continue
         one.apply_type = new = _make(one)
         made.append(new)
-        if new.form is Form.STRUCT:
-            waiting.extend(one.fields.values())
-        elif one.element is not None and new.form is not Form.LEAF:
+        waiting.extend(one.fields.values())
+        if one.element is not None:
             waiting.append(one.element)
     for one_made in made:
         if one_made.form in (Form.MAP, Form.KEYED, Form.SET):
@@ -179,10 +180,12 @@ def _mark_inexact(made: list[ApplyType]) -> None:
 
 
 def _parts(one: ApplyType) -> list[ApplyType]:
-    if one.form is Form.STRUCT:
-        parts = [field.apply_type for field in one.source.fields.values()]
-        return [*parts, DEDUCED] if one.source.preserve_unknown else parts
-    return [one.element] if one.element is not None else []
+    parts: list[ApplyType] = [field.apply_type for field in one.source.fields.values()]
+    if one.source.element is not None:
+        parts.append(one.source.element.apply_type)
+    if one.source.preserve_unknown and one.source.shape is not Shape.ANY:
+        parts.append(DEDUCED)
+    return parts
 
 
 def is_builtin(kind: Type) -> bool:
@@ -191,6 +194,8 @@ def is_builtin(kind: Type) -> bool:
 
 def _make(kind: Type) -> ApplyType:
     builtin = is_builtin(kind)
+    if kind.definition.endswith(_FIELDS_V1):
+        return ApplyType(Form.LEAF, kind)
     if kind.shape is Shape.ANY:
         return DEDUCED if kind.preserve_unknown and not builtin and not kind.map_is_atomic else ATOMIC
     if kind.shape in SCALARS:
