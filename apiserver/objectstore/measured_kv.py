@@ -26,15 +26,17 @@ def operation_of(request: api.TxnRequest) -> tuple[str, bytes]:
         return "delete", then.key
     if isinstance(then, api.PutRequest):
         guard = request.compare[0] if request.compare else None
-        is_new = guard is not None and guard.target is api.CompareTarget.MOD and guard.operand == 0
-        return ("create" if is_new else "update"), then.key
+        # an absent key has zeros, whichever of its numbers is asked for
+        return ("create" if guard is not None and guard.operand == 0 else "update"), then.key
     return "txn", b""
 
 
 def type_of(key: bytes) -> str:
     """``pods`` of ``/registry/pods/ns/p``."""
     parts = key.split(b"/", 3)
-    return parts[2].decode("latin-1") if len(parts) > 2 and parts[1] == b"registry" else "other"
+    if len(parts) < 3 or parts[1] != b"registry" or not parts[2]:
+        return "other"
+    return parts[2].decode("latin-1")
 
 
 class MeasuredKV:

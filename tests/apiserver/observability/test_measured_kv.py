@@ -38,10 +38,12 @@ def compare(revision: int) -> api.Compare:
     return api.Compare(key=KEY, target=api.CompareTarget.MOD, operand=revision)
 
 
+NO_VERSION = api.Compare(key=KEY, target=api.CompareTarget.VERSION, operand=0)
 REQUESTS = [
     ("get", "range", api.RangeRequest(key=KEY)),
     ("list", "range", api.RangeRequest(key=b"/registry/pods/", range_end=b"/registry/pods0")),
     ("create", "txn", api.TxnRequest(compare=(compare(0),), success=(api.PutRequest(key=KEY, value=b""),))),
+    ("create", "txn", api.TxnRequest(compare=(NO_VERSION,), success=(api.PutRequest(key=KEY, value=b""),))),
     ("update", "txn", api.TxnRequest(compare=(compare(7),), success=(api.PutRequest(key=KEY, value=b""),))),
     ("delete", "txn", api.TxnRequest(compare=(compare(7),), success=(api.DeleteRangeRequest(key=KEY),))),
 ]
