@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import random
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from apiserver import health, metrics, tls
 from apiserver.access import Access, build_access
 from apiserver.admission.build import build_admission_chain
 from apiserver.config import ServerConfig
+from apiserver.filters.audit import AuditLog
 from apiserver.handler_chain import build_handler_chain
 from apiserver.handlers.endpoint import ResourceEndpoint
 from apiserver.handlers.scope import ResourceScope
@@ -92,6 +94,7 @@ class ApiServer:
             max_mutating_requests_inflight=config.max_mutating_requests_inflight,
             request_timeout_seconds=config.request_timeout_seconds,
             observer=self.metrics,
+            audit_log=AuditLog.to_file(config.audit_log_path, time.time) if config.audit_log_path is not None else None,
         )
 
     def _expose_store(self, out: metrics.Exposition) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from apiserver.authorization.authorizer import Attributes, Authorizer, Decision
 from apiserver.authorization.static import PrivilegedGroupAuthorizer
@@ -24,13 +24,22 @@ class UnionAuthorizer:
         return Decision.NO_OPINION, "\n".join(reasons)
 
 
-def build_authorizer(modes: Sequence[str], available: Mapping[str, Authorizer]) -> UnionAuthorizer:
-    """The authorizer of ``--authorization-mode``, ``system:masters`` first. Raises ValueError for unknown or doubled modes."""
+MODES = ("AlwaysAllow", "AlwaysDeny", "Node", "RBAC")
+
+
+def check_modes(modes: Sequence[str], known: Iterable[str] = MODES) -> None:
+    """Raises ValueError for no, unknown or doubled modes (``--authorization-mode``)."""
     if not modes:
         raise ValueError("at least one authorization mode must be passed")
+    valid = sorted(known)
     for mode in modes:
-        if mode not in available:
-            raise ValueError(f'"{mode}" is not a valid authorization mode; valid modes: {", ".join(sorted(available))}')
+        if mode not in valid:
+            raise ValueError(f'"{mode}" is not a valid authorization mode; valid modes: {", ".join(valid)}')
     if len(set(modes)) != len(modes):
         raise ValueError(f"authorization modes {list(modes)} has mode specified more than once")
+
+
+def build_authorizer(modes: Sequence[str], available: Mapping[str, Authorizer]) -> UnionAuthorizer:
+    """The authorizer of ``--authorization-mode``, ``system:masters`` first. Raises ValueError for unknown or doubled modes."""
+    check_modes(modes, available)
     return UnionAuthorizer([PrivilegedGroupAuthorizer(), *(available[mode] for mode in modes)])

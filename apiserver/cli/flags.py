@@ -98,6 +98,7 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     access.add_argument("--api-audiences", type=names, default=(), help="audiences of tokens (default the issuer)")
     access.add_argument("--enable-admission-plugins", type=names, default=(), help="plugins besides the default ones")
     access.add_argument("--disable-admission-plugins", type=names, default=(), help="default plugins to leave out")
+    access.add_argument("--audit-log-path", type=Path, help="append a JSON line for each request to this file (default: no audit log)")
     store = parser.add_argument_group("store")
     store.add_argument("--name", default="default", help="this member's name")
     store.add_argument("--wal-dir", type=Path, help="where the write-ahead log is (default in the data directory)")

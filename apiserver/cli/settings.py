@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from apiserver.admission.chain import enabled_plugins
+from apiserver.authentication.token_file import parse_token_file
+from apiserver.authorization.union import check_modes
 from apiserver.cli.datadir import DataDir, DataDirError
 from apiserver.cli.pki import write_private
 from apiserver.config import ServerConfig, StoreConfig
+from apiserver.filters.audit import AuditLog
 
 
 def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
@@ -20,6 +26,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file", "token_auth_file", "service_account_key_file"):
         _readable(flag, getattr(flags, flag))
     _readable("service_account_signing_key_file", flags.service_account_signing_key_file)
+    _check_access(flags)
     try:
         return ServerConfig(
             bind_address=flags.bind_address,
@@ -31,6 +38,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             client_ca_file=_client_ca(data_dir, serving.ca, flags.client_ca_file),
             token_auth_file=flags.token_auth_file,
             anonymous_auth=flags.anonymous_auth == "true",
+            audit_log_path=flags.audit_log_path,
             service_account_issuer=flags.service_account_issuer,
             service_account_key_file=flags.service_account_key_file or serving.service_account.certificate,
             service_account_signing_key_file=flags.service_account_signing_key_file or serving.service_account.key,
@@ -61,6 +69,35 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
         first = error.errors()[0]
         flag = str(first["loc"][-1]).replace("_", "-")
         raise DataDirError(f"--{flag}: {first['msg']}") from error
+
+
+def _check_access(flags: argparse.Namespace) -> None:
+    """What would otherwise only fail while the server is built."""
+    checks: tuple[tuple[str, Callable[[], object]], ...] = (
+        ("--authorization-mode", lambda: check_modes(flags.authorization_mode)),
+        (
+            "--enable-admission-plugins, --disable-admission-plugins",
+            lambda: enabled_plugins(flags.enable_admission_plugins, flags.disable_admission_plugins),
+        ),
+        (f"--token-auth-file {flags.token_auth_file}", lambda: _tokens(flags.token_auth_file)),
+        (f"--audit-log-path {flags.audit_log_path}", lambda: _appendable(flags.audit_log_path)),
+    )
+    for flag, check in checks:
+        try:
+            check()
+        except (ValueError, OSError) as error:
+            what = error.strerror if isinstance(error, OSError) else str(error)
+            raise DataDirError(f"{flag}: {what}") from error
+
+
+def _tokens(path: Path | None) -> None:
+    if path is not None:
+        parse_token_file(path.read_text(encoding="utf-8"))
+
+
+def _appendable(path: Path | None) -> None:
+    if path is not None:
+        AuditLog.to_file(path, time.time).close()
 
 
 def _client_ca(data_dir: DataDir, own: Path, further: Path | None) -> Path:

@@ -19,16 +19,17 @@ USER_AGENT_LENGTH_MAX = 1024
 
 
 class AuditLog:
-    def __init__(self, write: Callable[[bytes], object], now: Callable[[], float]) -> None:
-        """``write`` takes one whole line; ``now``: seconds since the epoch."""
+    def __init__(self, write: Callable[[bytes], object], now: Callable[[], float], close: Callable[[], object] = lambda: None) -> None:
+        """``write`` takes one whole line; ``now``: seconds since the epoch; ``close`` ends the log."""
         self._write = write
         self._now = now
+        self.close = close
 
     @classmethod
     def to_file(cls, path: Path, now: Callable[[], float]) -> AuditLog:
         """Appends to ``path``, made with mode 0600 if need be; each line is one write, so lines of two servers do not mix."""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        return cls(lambda line: os.write(descriptor, line), now)
+        return cls(lambda line: os.write(descriptor, line), now, lambda: os.close(descriptor))
 
     def log(self, context: RequestContext, request_uri: str, source: str, seconds: float) -> None:
         """After the response. ``seconds``: how long the request took."""

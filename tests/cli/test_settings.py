@@ -1,0 +1,49 @@
+"""Flags that cannot work are told in one line before anything is started."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from apiserver.cli.datadir import DataDirError
+from apiserver.cli.settings import _check_access
+
+
+def flags(**given: object) -> argparse.Namespace:
+    usual: dict[str, object] = {
+        "authorization_mode": ("Node", "RBAC"),
+        "enable_admission_plugins": (),
+        "disable_admission_plugins": (),
+        "token_auth_file": None,
+        "audit_log_path": None,
+    }
+    return argparse.Namespace(**(usual | given))
+
+
+def test_usual_flags_are_fine(tmp_path: Path) -> None:
+    _check_access(flags(audit_log_path=tmp_path / "audit.log", enable_admission_plugins=("NodeRestriction",)))
+    assert (tmp_path / "audit.log").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"authorization_mode": ("Foo",)}, '--authorization-mode: "Foo" is not a valid authorization mode'),
+        ({"enable_admission_plugins": ("Foo",)}, "--disable-admission-plugins: admission plugins are unknown: Foo"),
+        ({"audit_log_path": Path("/nonexistent/x")}, "--audit-log-path /nonexistent/x: No such file or directory"),
+    ],
+)
+def test_others_are_told_with_their_flag(given: dict[str, object], told: str) -> None:
+    with pytest.raises(DataDirError) as caught:
+        _check_access(flags(**given))
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_broken_token_file_is_named_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.csv"
+    path.write_text("secret,alice\n")
+    with pytest.raises(DataDirError) as caught:
+        _check_access(flags(token_auth_file=path))
+    assert f"--token-auth-file {path}: line 1 has 2 columns" in str(caught.value) and "secret" not in str(caught.value)
