@@ -124,7 +124,7 @@ def _attributes(spec: dict[str, Any], user: UserInfo) -> Attributes:
 
 
 def _subject(spec: dict[str, Any]) -> UserInfo:
-    extra = {str(key): tuple(str(v) for v in values) for key, values in (spec.get("extra") or {}).items()}
+    extra = {str(key): tuple(str(v) for v in values or ()) for key, values in (spec.get("extra") or {}).items()}
     groups = tuple(str(group) for group in spec.get("groups") or ())
     return UserInfo(name=str(spec.get("user") or ""), uid=str(spec.get("uid") or ""), groups=groups, extra=extra)
 

@@ -236,6 +236,11 @@ def test_access_reviews() -> None:
         reviews.local_subject_access_review(local, "ns", authorizer)
 
 
+def test_null_for_the_values_of_an_extra_key_is_no_value() -> None:
+    body = {"spec": {"user": "u", "extra": {"a": None}, "resourceAttributes": {"verb": "get", "resource": "pods"}}}
+    assert reviews.subject_access_review(body, AlwaysAllow())["status"]["allowed"]
+
+
 @pytest.mark.parametrize(
     ("spec", "field", "why"),
     [
