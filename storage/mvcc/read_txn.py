@@ -52,9 +52,15 @@ def read_range(store: Store, request: api.RangeRequest, current_revision: int) -
     if request.count_only:
         return RangeResult((), False, index.count(request.key, request.range_end, at), current_revision)
 
+    filters = request.min_mod_revision or request.max_mod_revision or request.min_create_revision or request.max_create_revision
+    if not request.range_end and not filters:
+        kv = read_key(store, request.key, at)
+        if kv is not None and request.keys_only:
+            kv = _without_value(kv)
+        return RangeResult(() if kv is None else (kv,), False, int(kv is not None), current_revision)
+
     no_order = request.sort_order == api.SortOrder.NONE
     in_key_order = request.sort_target == api.SortTarget.KEY and request.sort_order != api.SortOrder.DESCEND
-    filters = request.min_mod_revision or request.max_mod_revision or request.min_create_revision or request.max_create_revision
     limit = max(request.limit, 0)
     if not limit or filters or not (no_order or in_key_order):
         # Only the order of keys is known beforehand: all of the range must be read, sorted, filtered.
@@ -83,7 +89,7 @@ def read_range(store: Store, request: api.RangeRequest, current_revision: int) -
         more = True
         del kvs[limit:]
     if request.keys_only and with_value:
-        kvs = [kv_codec.new_key_value(kv.key, kv.create_revision, kv.mod_revision, kv.version, b"", kv.lease) for kv in kvs]
+        kvs = [_without_value(kv) for kv in kvs]
     return RangeResult(tuple(kvs), more, count, current_revision)
 
 
@@ -103,6 +109,10 @@ def read_key(store: Store, key: bytes, at: int | None = None) -> api.KeyValue | 
     if record is None:
         raise errors.CorruptError(f"the backend has no record of revision {revision!r} that the index knows")
     return kv_codec.decode(record)
+
+
+def _without_value(kv: api.KeyValue) -> api.KeyValue:
+    return kv_codec.new_key_value(kv.key, kv.create_revision, kv.mod_revision, kv.version, b"", kv.lease)
 
 
 def _passes(request: api.RangeRequest, kv: api.KeyValue) -> bool:
