@@ -122,7 +122,68 @@ def _encode_sparse(key: bytes, create_revision: int, mod_revision: int, version:
 def decode(data: bytes, *, with_value: bool = True) -> KeyValue:
     """The KeyValue in ``data``; without its value if that is not wanted. Raises CorruptError."""
     try:
-        return _decode_in_order(data, with_value)
+        size = len(data)
+        if not size or data[0] != 0x0A:
+            return _decode_any_order(data, with_value)
+        length = data[1]
+        position = 2
+        if length > 0x7F:
+            length, position = read_varint(data, 1)
+        key = data[position : position + length]
+        position += length
+        # create_revision, mod_revision, version, the value's length: four times the same steps, written out because a call costs more
+        # than they do. Adding (byte - 1) << shift adds the seven bits of this byte and takes away the continuation bit of the one before.
+        create_revision = mod_revision = version = 0
+        if position < size and data[position] == 0x10:
+            byte = create_revision = data[position + 1]
+            position += 2
+            shift = 7
+            while byte > 0x7F:
+                byte = data[position]
+                create_revision += (byte - 1) << shift
+                position += 1
+                shift += 7
+        if position < size and data[position] == 0x18:
+            byte = mod_revision = data[position + 1]
+            position += 2
+            shift = 7
+            while byte > 0x7F:
+                byte = data[position]
+                mod_revision += (byte - 1) << shift
+                position += 1
+                shift += 7
+        if position < size and data[position] == 0x20:
+            byte = version = data[position + 1]
+            position += 2
+            shift = 7
+            while byte > 0x7F:
+                byte = data[position]
+                version += (byte - 1) << shift
+                position += 1
+                shift += 7
+        value = b""
+        if position < size and data[position] == 0x2A:
+            byte = length = data[position + 1]
+            position += 2
+            shift = 7
+            while byte > 0x7F:
+                byte = data[position]
+                length += (byte - 1) << shift
+                position += 1
+                shift += 7
+            if with_value:
+                value = data[position : position + length]
+            position += length
+        lease = 0
+        if position < size and data[position] == 0x30:
+            lease, position = read_int64(data, position + 1)
+        if create_revision | mod_revision | version > _INT64_MAX:
+            return _decode_any_order(data, with_value)
+        if position == size:
+            return new_key_value(key, create_revision, mod_revision, version, value, lease)
+        if position > size:
+            raise IndexError
+        return _decode_any_order(data, with_value)
     except IndexError as error:
         raise CorruptError("a KeyValue in the backend is cut short") from error
 
@@ -139,67 +200,6 @@ def decode_key(data: bytes) -> bytes:
     except IndexError as error:
         raise CorruptError("a KeyValue in the backend is cut short") from error
     return data[position : position + length]
-
-
-def _decode_in_order(data: bytes, with_value: bool) -> KeyValue:
-    size = len(data)
-    if not size or data[0] != 0x0A:
-        return _decode_any_order(data, with_value)
-    length = data[1]
-    position = 2
-    if length > 0x7F:
-        length, position = read_varint(data, 1)
-    key = data[position : position + length]
-    position += length
-    # create_revision, mod_revision, version: three times the same steps, written out because a call here costs more than the steps
-    # do. Adding (byte - 1) << shift adds the seven bits of this byte and takes away the continuation bit of the one before.
-    create_revision = mod_revision = version = 0
-    if position < size and data[position] == 0x10:
-        byte = create_revision = data[position + 1]
-        position += 2
-        shift = 7
-        while byte > 0x7F:
-            byte = data[position]
-            create_revision += (byte - 1) << shift
-            position += 1
-            shift += 7
-    if position < size and data[position] == 0x18:
-        byte = mod_revision = data[position + 1]
-        position += 2
-        shift = 7
-        while byte > 0x7F:
-            byte = data[position]
-            mod_revision += (byte - 1) << shift
-            position += 1
-            shift += 7
-    if position < size and data[position] == 0x20:
-        byte = version = data[position + 1]
-        position += 2
-        shift = 7
-        while byte > 0x7F:
-            byte = data[position]
-            version += (byte - 1) << shift
-            position += 1
-            shift += 7
-    value = b""
-    if position < size and data[position] == 0x2A:
-        length = data[position + 1]
-        position += 2
-        if length > 0x7F:
-            length, position = read_varint(data, position - 1)
-        if with_value:
-            value = data[position : position + length]
-        position += length
-    lease = 0
-    if position < size and data[position] == 0x30:
-        lease, position = read_int64(data, position + 1)
-    if create_revision | mod_revision | version > _INT64_MAX:
-        return _decode_any_order(data, with_value)
-    if position == size:
-        return new_key_value(key, create_revision, mod_revision, version, value, lease)
-    if position > size:
-        raise IndexError
-    return _decode_any_order(data, with_value)
 
 
 def _decode_any_order(data: bytes, with_value: bool) -> KeyValue:
