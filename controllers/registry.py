@@ -8,7 +8,9 @@ from pathlib import Path
 
 from controllers.clusterroleaggregation.controller import ClusterRoleAggregationController
 from controllers.deployment.controller import DeploymentController
+from controllers.garbagecollector.controller import GarbageCollector
 from controllers.lib.context import Controller, ControllerContext
+from controllers.namespace.controller import NamespaceController
 from controllers.nodelifecycle.controller import NodeLifecycleController
 from controllers.options import ManagerOptions
 from controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSetController
@@ -41,6 +43,10 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: ServiceAccountsController(context)),
     Registration(name="root-ca-cert-publisher", component="root-ca-cert-publisher", service_account="root-ca-cert-publisher",
                  build=lambda context, options: RootCAPublisher(context, options.root_ca())),
+    Registration(name="namespace", component="namespace-controller", service_account="namespace-controller",
+                 build=lambda context, _: NamespaceController(context)),
+    Registration(name="garbagecollector", component="garbage-collector-controller", service_account="generic-garbage-collector",
+                 build=lambda context, _: GarbageCollector(context)),
     Registration(name="node-lifecycle-controller", component="node-controller", service_account="node-controller",
                  build=lambda context, options: NodeLifecycleController(context, options)),
     # the role system:kube-scheduler is bound to a user of that name, not to a ServiceAccount

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
 from controllers.client import errors
 from controllers.client.interface import Api
@@ -15,6 +16,7 @@ from controllers.client.resources import Resource
 
 #: Group lists read at once.
 PARALLEL_READS = 8
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,36 @@ class Discovery:
 
 
 async def discover(api: Api) -> Discovery:
-    """Reads ``/api`` and ``/apis``, then the preferred version of each group, and of the other versions what only they have.
+    """One read of ``/api`` and of ``/apis`` in their aggregated form; from a server that has none, a read of each group and version.
+
+    Of a group, the version it prefers counts, and of its other versions what only they have.
 
     Raises:
         StatusError, ConnectionFailed: the group list itself cannot be read.
     """
-    core, groups = await asyncio.gather(api.raw("GET", "/api"), api.raw("GET", "/apis"))
+    core, groups = await asyncio.gather(api.raw("GET", "/api", accept=AGGREGATED), api.raw("GET", "/apis", accept=AGGREGATED))
+    if core.get("kind") == groups.get("kind") == "APIGroupDiscoveryList":
+        return _from_aggregated([*(core.get("items") or []), *(groups.get("items") or [])])
+    return await _from_each_version(api, core, groups)
+
+
+def _from_aggregated(items: list[dict[str, Any]]) -> Discovery:
+    chosen: dict[tuple[str, str], DiscoveredResource] = {}
+    failed: dict[str, str] = {}
+    for item in items:
+        group = str((item.get("metadata") or {}).get("name") or "")
+        for version in item.get("versions") or []:  # the preferred one first
+            if version.get("freshness") == "Stale":
+                failed[_group_version(group, version["version"])] = "stale GroupVersion discovery"
+            for entry in version.get("resources") or []:
+                kind = entry.get("responseKind") or {}
+                resource = Resource(group, version["version"], entry["resource"], str(kind.get("kind") or ""),
+                                    entry.get("scope") == "Namespaced")
+                chosen.setdefault((group, entry["resource"]), DiscoveredResource(resource, frozenset(entry.get("verbs") or ())))
+    return Discovery(tuple(sorted(chosen.values(), key=lambda one: one.resource)), failed)
+
+
+async def _from_each_version(api: Api, core: dict[str, Any], groups: dict[str, Any]) -> Discovery:
     wanted: list[tuple[str, str, bool]] = [("", v, n == 0) for n, v in enumerate(core.get("versions") or [])]
     for group in groups.get("groups") or []:
         preferred = (group.get("preferredVersion") or {}).get("version") or ""
@@ -63,11 +89,15 @@ async def discover(api: Api) -> Discovery:
     for preferred_only in (True, False):
         for (group, version, preferred), (found, failure) in zip(wanted, answers, strict=True):
             if failure:
-                failed[f"{group}/{version}" if group else version] = failure
+                failed[_group_version(group, version)] = failure
             if preferred is preferred_only:
                 for one in found:
                     chosen.setdefault((group, one.resource.plural), one)
     return Discovery(tuple(sorted(chosen.values(), key=lambda one: one.resource)), failed)
+
+
+def _group_version(group: str, version: str) -> str:
+    return f"{group}/{version}" if group else version
 
 
 def _resources_of(group: str, version: str, answer: object) -> list[DiscoveredResource]:

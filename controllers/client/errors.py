@@ -29,7 +29,7 @@ class DecodeFailed(ClientError):
 
 
 #: What a worker expects to meet now and then, and answers by trying again.
-TRANSIENT = (StatusError, ConnectionFailed, DecodeFailed)
+TRANSIENT = (StatusError, ClientError)
 
 REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed", 409: "Conflict",
            410: "Gone", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}

@@ -92,7 +92,7 @@ class Client:
 
     async def get(self, resource: Resource, namespace: str, name: str, *, subresource: str = "", metadata_only: bool = False) -> Object:
         assert name, resource
-        return await self._json("GET", resource.path(namespace, name, subresource), accept=METADATA if metadata_only else JSON)
+        return await self._json("GET", resource.path(namespace, name, subresource), accept=f"{METADATA},{JSON}" if metadata_only else JSON)
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions = LIST_DEFAULTS) -> Object:
         accept = f"{METADATA_LIST},{JSON}" if options.metadata_only else JSON
