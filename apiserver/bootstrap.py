@@ -9,8 +9,9 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
+from apiserver.admission.plugins.priority import SYSTEM_PRIORITY_CLASSES
 from apiserver.authorization import bootstrap as rbac
-from apiserver.machinery import names
+from apiserver.machinery import names, objects
 from apiserver.machinery.objects import Object
 from apiserver.registry.environment import Environment
 from apiserver.registry.registry import CachedObjects, Registry
@@ -22,11 +23,15 @@ _RBAC_GROUP = "rbac.authorization.k8s.io"
 Prepared = tuple[str, str, dict[str, object]]
 
 
-async def create_system_objects(registry: Registry, service_cluster_ip_range: str, address: str, port: int) -> int:
-    """Create what is missing, and bring RBAC's objects up to date; how many objects were written."""
+async def create_system_objects(
+    registry: Registry, service_cluster_ip_range: str, address: str, port: int, *, client_ca: str = ""
+) -> int:
+    """Create what is missing, and bring RBAC's objects up to date; how many objects were written. ``client_ca``: PEM text."""
     cached = CachedObjects(registry)
     wanted: list[tuple[str, str, Object]] = [("", "namespaces", _namespace(name)) for name in SYSTEM_NAMESPACES]
-    wanted += [("scheduling.k8s.io", "priorityclasses", obj) for obj in _priority_classes()]
+    wanted += [("scheduling.k8s.io", "priorityclasses", objects.deep_copy(obj)) for obj in SYSTEM_PRIORITY_CLASSES]
+    if client_ca:
+        wanted.append(("", "configmaps", _authentication_config(client_ca)))
     network = ipaddress.ip_network(service_cluster_ip_range)
     wanted.append(("", "services", _kubernetes_service(str(network[1]), port)))
     wanted.append(("", "endpoints", _kubernetes_endpoints(address, port)))
@@ -77,25 +82,10 @@ def _namespace(name: str) -> Object:
     return _object("v1", "Namespace", name, spec={"finalizers": ["kubernetes"]}, status={"phase": "Active"})
 
 
-def _priority_classes() -> list[Object]:
-    def made(name: str, value: int, description: str) -> Object:
-        return _object(
-            "scheduling.k8s.io/v1",
-            "PriorityClass",
-            name,
-            value=value,
-            description=description,
-            preemptionPolicy="PreemptLowerPriority",
-        )
-
-    return [
-        made("system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node."),
-        made(
-            "system-cluster-critical",
-            2000000000,
-            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
-        ),
-    ]
+def _authentication_config(client_ca: str) -> Object:
+    """How further API servers (metrics-server, …) learn whose client certificates to trust; role
+    ``extension-apiserver-authentication-reader`` lets them."""
+    return _object("v1", "ConfigMap", "extension-apiserver-authentication", "kube-system", data={"client-ca-file": client_ca})
 
 
 _LABELS = {"component": "apiserver", "provider": "kubernetes"}

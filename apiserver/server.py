@@ -137,7 +137,9 @@ class ApiServer:
         services = self.registry.stored("", "services")
         self.allocators.restore(obj.decode() for obj in services.storage.cache.values())
         services.storage.cache.observe(self._service_changed)
-        await create_system_objects(self.registry, self.config.service_cluster_ip_range, address, port)
+        ca = self.config.client_ca_file
+        client_ca = ca.read_text(encoding="utf-8") if ca is not None else ""
+        await create_system_objects(self.registry, self.config.service_cluster_ip_range, address, port, client_ca=client_ca)
         await self.objects.write_configuration(self.config.store.name, self.config.model_dump(mode="json"))
         self.ready = True
 
