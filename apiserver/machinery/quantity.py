@@ -98,6 +98,11 @@ class Quantity:
         """In thousandths, rounded away from zero."""
         return _divide_away_from_zero(self.nanos, NANOS // 1000)
 
+    def rounded_up_to_milli(self) -> Quantity:
+        """Away from zero to a thousandth, as the defaults of resource lists do; itself where it is one already."""
+        unit = NANOS // 1000
+        return self if self.nanos % unit == 0 else Quantity(_divide_away_from_zero(self.nanos, unit) * unit, self.format)
+
     def as_fraction(self) -> Fraction:
         return Fraction(self.nanos, NANOS)
 

@@ -61,7 +61,8 @@ def _fail(message: str) -> NoReturn:
 
 
 def _wrong_type(expected: Any, found: Any) -> NoReturn:
-    _fail(f"expected a {go_json.type_name(expected)}, but received a {go_json.type_name(found)}")
+    received = "%!s(<nil>)" if found is None else go_json.type_name(found)
+    _fail(f"expected a {go_json.type_name(expected)}, but received a {received}")
 
 
 def _no_merge_key(item: dict[str, Any], merge_key: str) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from apiserver.machinery import managed_fields, server_side_apply
+from apiserver.machinery import apply_types, managed_fields, server_side_apply
 from apiserver.machinery.objects import Object
 from apiserver.machinery.types import ListType, Shape, Type
 from apiserver.schemas.schema_set import SchemaSet
@@ -102,6 +102,9 @@ def test_times_alone_are_no_change() -> None:
     assert managed_fields.restore_timestamps(one, later) == one
     changed = written(None, config_map(k="w"), "one", NOW)
     assert managed_fields.restore_timestamps(one, changed) is changed
+    assert managed_fields.restore_timestamps(one, config_map(k="v")) == config_map(k="v")
+    other = written(None, config_map(l="v"), "one", NOW)
+    assert managed_fields.restore_timestamps(one, other) is other
 
 
 def test_a_writer_without_a_name_is_unknown() -> None:
@@ -158,6 +161,62 @@ def test_what_an_endpoint_resets_nobody_comes_to_own() -> None:
     assert by_kubelet["metadata"]["managedFields"][1]["subresource"] == "status"
     only_status = written(old, new, "kubelet", type=POD, subresource="status", reset_fields=managed_fields.ONLY_STATUS)
     assert owners(only_status) == owners(by_kubelet)
+
+
+def test_a_struct_that_is_always_there_is_not_removed_but_emptied() -> None:
+    old: Object = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"strategy": {"type": "Recreate"}, "minReadySeconds": 5},
+    }
+    old = managed_fields.with_entries(
+        old, managed_fields.update(None, old, type=DEPLOYMENT, manager="one", api_version="apps/v1", now=THEN)
+    )
+    new = {**old, "spec": {"minReadySeconds": 5}}
+    (entry,) = managed_fields.update(old, new, type=DEPLOYMENT, manager="two", api_version="apps/v1", now=NOW)
+    assert entry["fieldsV1"] == {"f:spec": {"f:minReadySeconds": {}}}
+
+
+def test_an_object_with_spoilt_entries_starts_anew() -> None:
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}
+    for spoilt in ("text", {**entry, "apiVersion": ""}, {**entry, "fieldsType": ""}, {**entry, "fieldsType": "FieldsV9"}):
+        old = config_map(k="v")
+        old["metadata"]["managedFields"] = [spoilt]
+        assert managed_fields.update(old, config_map(k="w"), type=CONFIG_MAP, manager="m", api_version="v1", now=NOW) == []
+    sent = config_map(k="w")
+    one = written(None, config_map(k="v"), "one", THEN)
+    sent["metadata"]["managedFields"] = [{**entry, "fieldsV1": {"nonsense": {}}}]
+    assert owners(written(one, sent, "two")) == {("one", "Update"): {"f:data": {}}, ("two", "Update"): {"f:data": {"f:k": {}}}}
+
+
+def test_an_entry_of_another_version_is_compared_by_the_type_of_that_version() -> None:
+    old: Object = {"apiVersion": "x/v2", "kind": "W", "metadata": {"name": "a"}, "spec": {"x": ["s"]}}
+
+    def kind(list_type: ListType) -> Type:
+        items = Type(shape=Shape.LIST, element=Type(shape=Shape.STRING), list_type=list_type)
+        return Type(
+            shape=Shape.STRUCT, fields={"metadata": CONFIG_MAP.fields["metadata"], "spec": Type(shape=Shape.STRUCT, fields={"x": items})}
+        )
+
+    as_set, atomic = kind(ListType.SET), kind(ListType.ATOMIC)
+    (entry,) = managed_fields.update(None, old, type=atomic, manager="old", api_version="x/v1", now=THEN)
+    old = managed_fields.with_entries(old, [entry])
+    entries = managed_fields.record_update(
+        managed_fields.decode([entry], trusted=True),
+        old,
+        {**old, "spec": {"x": ["s", "t"]}},
+        kind=apply_types.of(as_set),
+        manager="new",
+        api_version="x/v2",
+        subresource="",
+        now=NOW,
+        schema_of=lambda version: {"x/v1": atomic, "x/v2": as_set}[version],
+    )
+    assert {i.manager: e.fields for i, e in entries.items()} == {
+        "old": {"f:spec": {}},
+        "new": {"f:spec": {"f:x": {'v:"t"': {}}}},
+    }
 
 
 def test_entries_of_versions_that_are_gone_are_dropped() -> None:

@@ -81,6 +81,11 @@ def test_sums_keep_the_format_of_the_left_unless_that_is_zero() -> None:
     assert str(quantity.parse("100m") * 3) == "300m"
 
 
+def test_resource_lists_are_rounded_up_to_millis() -> None:
+    rounded = {t: str(quantity.parse(t).rounded_up_to_milli()) for t in ("100m", "1.500", "1500u", "-1n", "1.1Gi", "1000n")}
+    assert rounded == {"100m": "100m", "1.500": "1.500", "1500u": "2m", "-1n": "-1m", "1.1Gi": "1181116006400m", "1000n": "1m"}
+
+
 def test_of_json() -> None:
     assert quantity.of_json(2) == quantity.parse("2") and quantity.of_json(0.5) == quantity.parse("500m")
     wrongs: list[object] = [True, None, [], {}]
@@ -92,7 +97,9 @@ def test_of_json() -> None:
 def test_equal_amounts_are_equal_whatever_their_form() -> None:
     assert quantity.parse("1024Ki") == quantity.parse("1Mi") == quantity.parse("1048576")
     assert hash(quantity.parse("1k")) == hash(quantity.parse("1000"))
-    assert quantity.parse("1Gi") > quantity.parse("1G") and quantity.parse("-1") < quantity.ZERO
+    assert quantity.parse("1Gi") > quantity.parse("1G") and quantity.parse("-1") < quantity.ZERO <= quantity.parse("0")
+    assert quantity.parse("1") != 1 and not quantity.ZERO and str(-quantity.parse("1k")) == "-1k"
+    assert [quantity.parse(t).sign for t in ("-1", "0", "5m")] == [-1, 0, 1] and float(quantity.parse("500m")) == 0.5
 
 
 AMOUNTS = st.integers(-(10**21), 10**21)

@@ -144,6 +144,65 @@ def test_configurations_that_are_refused(body: Any, code: int, message: str) -> 
     assert (e.value.code, e.value.message) == (code, message)
 
 
+POD = SCHEMAS.type_of("", "v1", "Pod")
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("text", ".spec: expected map, got &{text}"),
+        ({"containers": {"a": 1}}, ".spec.containers: expected list, got &{map[a:1]}"),
+        ({"hostNetwork": "yes"}, ".spec.hostNetwork: expected boolean, got &{yes}"),
+        ({"priority": "high"}, ".spec.priority: expected numeric (int or float), got string"),
+        ({"priority": {}}, ".spec.priority: expected numeric (int or float), got map[string]interface {}"),
+        (
+            {"nodeName": [1, None]},
+            ".spec.nodeName: expected string, got &value.valueUnstructured{Value:[]interface {}{1, interface {}(nil)}}",
+        ),
+        ({"nodeSelector": ["a"]}, ".spec.nodeSelector: expected map, got &{[a]}"),
+        ({"tolerations": True}, ".spec.tolerations: expected list, got &{true}"),
+        ({"tolerations": [{"key": 1}]}, ".spec.tolerations[0].key: expected string, got &value.valueUnstructured{Value:1}"),
+        ({"tolerations": [{"x": 1}]}, ".spec.tolerations[0].x: field not declared in schema"),
+        ({"nodeSelector": {"a": 1}}, ".spec.nodeSelector.a: expected string, got &value.valueUnstructured{Value:1}"),
+        ({"containers": [None]}, ".spec.containers: element 0: associative list with keys may not have a null element"),
+        (
+            {"containers": [{"image": "i"}]},
+            '.spec.containers: element 0: associative list with keys has an element that omits all key fields ["name"] '
+            "(and doesn't have default values for any key fields)",
+        ),
+        (
+            {"containers": [{"name": "c", "resources": {"limits": {"cpu": {}}}}]},
+            '.spec.containers[name="c"].resources.limits.cpu: expected any scalar, got &{map[]}',
+        ),
+    ],
+)
+def test_why_a_configuration_does_not_fit_its_type(spec: Any, problem: str) -> None:
+    with pytest.raises(StatusError) as e:
+        apply(None, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}, "m", type=POD, kind="Pod")
+    assert e.value.message == f"failed to create typed patch object (/p; v1, Kind=Pod): {problem}"
+
+
+def test_a_live_object_that_does_not_fit_its_type_fails() -> None:
+    live: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": ["text"]}}
+    body = {**live, "spec": {"containers": [{"name": "c"}]}}
+    with pytest.raises(StatusError, match=r"associative list with keys may not have non-map elements$") as e:
+        apply(live, body, "m", type=POD, kind="Pod")
+    assert (e.value.code, e.value.reason) == (500, "")
+    spoilt = config_map({"k": "v"}, managedFields=["text"])
+    with pytest.raises(StatusError, match=r"^failed to decode managed fields: "):
+        apply(spoilt, config_map({"k": "v"}), "m")
+
+
+def test_the_order_of_items_is_that_of_the_configuration_around_what_only_the_server_has() -> None:
+    def pod(*names: str) -> Object:
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": n} for n in names]}}
+
+    kind: dict[str, Any] = {"type": POD, "kind": "Pod"}
+    live = apply(None, pod("a", "b", "c", "d"), "one", **kind)
+    merged = apply(live, pod("d", "x", "b"), "two", **kind)
+    assert [c["name"] for c in merged["spec"]["containers"]] == ["a", "c", "d", "x", "b"]
+
+
 def client_side_applied(data: dict[str, str]) -> Object:
     """As ``kubectl apply`` without ``--server-side`` leaves it."""
     text = json.dumps(config_map(data))
@@ -169,6 +228,23 @@ def test_kubectl_does_conflict_with_who_changed_what_it_had_applied() -> None:
     )
     with pytest.raises(StatusError, match=r'^Apply failed with 1 conflict: conflict with "editor" using v1: \.data\.k$'):
         apply(live, config_map({"k": "changed", "l": "changed"}), "kubectl")
+
+
+def test_an_annotation_that_cannot_be_read_allows_nothing() -> None:
+    for text in ("", "{", "[]", '{"apiVersion":"v2"}', '{"apiVersion":"v1","nothing":1}'):
+        live = client_side_applied({"k": "v"})
+        live["metadata"]["annotations"][server_side_apply.LAST_APPLIED] = text
+        with pytest.raises(StatusError, match=r"\.data\.k$"):
+            apply(live, config_map({"k": "changed"}), "kubectl")
+
+
+def test_the_annotation_is_dropped_where_it_has_no_room_and_never_holds_itself() -> None:
+    live = client_side_applied({"k": "v"})
+    body = config_map({"k": "v"}, annotations={server_side_apply.LAST_APPLIED: "old", "a": "b"})
+    kept = apply(live, body, "kubectl", force=True)["metadata"]["annotations"]
+    assert json.loads(kept[server_side_apply.LAST_APPLIED])["metadata"]["annotations"] == {"a": "b"}
+    big = apply(live, config_map({"k": "v" * 300_000}), "kubectl", force=True)
+    assert server_side_apply.LAST_APPLIED not in big["metadata"]["annotations"]
 
 
 KEYS = st.sampled_from("abcd")

@@ -182,6 +182,62 @@ def test_patches_that_are_refused(spec: Any, patch: Any, code: int, message: str
     assert (e.value.code, e.value.message) == (code, message)
 
 
+@pytest.mark.parametrize(
+    ("spec", "patch", "code", "message"),
+    [
+        ({"volumes": [{"name": "v"}]}, {"volumes": [{"name": "v", "$retainKeys": "name"}]}, 400, "invalid patch format of retainKeys"),
+        (
+            {"containers": [{"name": "a"}]},
+            {"containers": [{"$patch": 5, "name": "a"}]},
+            500,
+            "unknown patch type: %!s(int64=5) in map: map[$patch:5 name:a]",
+        ),
+        ({"containers": "x"}, {"$setElementOrder/containers": []}, 500, "expected a []interface {}, but received a string"),
+        ({}, {"$setElementOrder/containers": [], "containers": None}, 500, "expected a []interface {}, but received a %!s(<nil>)"),
+        ({"containers": []}, {"$setElementOrder/containers": []}, 500, "no elements in any of the given slices"),
+        (
+            {},
+            {"$setElementOrder/containers": [{"name": "a"}], "containers": ["a"]},
+            500,
+            "expected a map[string]interface {}, but received a string",
+        ),
+        (
+            {},
+            {"$setElementOrder/containers": ["a"], "containers": [{"name": "a"}]},
+            500,
+            "expected a map[string]interface {}, but received a string",
+        ),
+        (
+            {},
+            {"$setElementOrder/containers": [{"x": "a"}], "containers": [{"name": "a"}]},
+            500,
+            "map: map[x:a] does not contain declared merge key: name",
+        ),
+    ],
+)
+def test_malformed_directives(spec: Any, patch: Any, code: int, message: str) -> None:
+    with pytest.raises(StatusError) as e:
+        patched(spec, patch)
+    assert (e.value.code, e.value.message) == (code, message)
+
+
+def test_directives_for_lists_that_are_not_there() -> None:
+    assert patched({}, {"$setElementOrder/containers": [{"name": "a"}]}) == {}
+    order = {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}], "containers": [{"name": "b"}, {"name": "a", "image": None}]}
+    assert patched({}, order) == {"containers": [{"name": "b"}, {"name": "a"}]}
+    assert patched({"nodeSelector": "text"}, {"nodeSelector": {"$patch": "delete"}}) == {}
+    finalizers = {"metadata": {"finalizers": ["a"]}}
+    assert strategic_merge_patch.apply(finalizers, {"metadata": {"$deleteFromPrimitiveList/finalizers": None}}, CONFIG_MAP) == {
+        "metadata": {}
+    }
+
+
+def test_a_list_without_a_merge_key_does_not_merge() -> None:
+    items = Type(shape=Shape.LIST, element=Type(shape=Shape.STRUCT), patch_strategies=("merge",))
+    with pytest.raises(StatusError, match=r"^cannot merge lists without merge key for struct$"):
+        strategic_merge_patch.apply({"x": [{}]}, {"x": [{}]}, Type(shape=Shape.STRUCT, fields={"x": items}))
+
+
 def test_what_is_no_patch() -> None:
     with pytest.raises(StatusError) as e:
         strategic_merge_patch.apply({}, [], POD)
