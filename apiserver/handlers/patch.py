@@ -20,7 +20,7 @@ from apiserver.request import negotiation
 from apiserver.request.body import Receive
 from apiserver.request.options import META_GROUP, WriteOptions, write_options
 from apiserver.request.request_context import RequestContext
-from apiserver.schemas import yaml_bodies
+from apiserver.schemas import json_bodies, yaml_bodies
 
 
 async def patch(
@@ -66,13 +66,33 @@ def check_options(options: WriteOptions, patch_type: str) -> None:
 def parse_patch(body: bytes, wanted: type, go_type: str) -> Any:
     """The JSON of a patch; raises 400."""
     try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise status.bad_request(f"error decoding patch: {scopes._go_words(body, error)}") from error
+        parsed = json_bodies.parse(body)
+    except json_bodies.DecodeError as error:
+        raise status.bad_request(f"error decoding patch: {error}") from error
+    value = json_bodies.plain(parsed.value) if parsed.has_duplicates else parsed.value
     if not isinstance(value, wanted):
-        word = {list: "array", dict: "object", str: "string", bool: "bool", type(None): "null"}.get(type(value), "number")
-        raise status.bad_request(f"json: cannot unmarshal {word} into Go value of type {go_type}")
+        raise status.bad_request(f"json: cannot unmarshal {go_json.kind_of(value)} into Go value of type {go_type}")
     return value
+
+
+#: of an operation of a JSON patch
+_OPERATION_FIELDS = ("op", "path", "from", "value")
+
+
+def strict_errors(patch_type: str, body: bytes) -> tuple[str, ...]:
+    """The duplicate fields of a patch, and the unknown ones of a JSON patch's operations; none for a body that is no patch."""
+    try:
+        parsed = json_bodies.parse(body)
+    except json_bodies.DecodeError:
+        return ()
+    if patch_type != negotiation.JSON_PATCH:
+        return tuple(f'duplicate field "{path}"' for path in json_bodies.duplicate_fields(parsed.value)) if parsed.has_duplicates else ()
+    operations = parsed.value if isinstance(parsed.value, list) else []
+    found = [f'json patch duplicate field "{path}"' for path in json_bodies.duplicate_fields(operations)] if parsed.has_duplicates else []
+    for position, operation in enumerate(operations):
+        if isinstance(operation, dict):
+            found += [f'json patch unknown field "[{position}].{key}"' for key in operation if key not in _OPERATION_FIELDS]
+    return tuple(found)
 
 
 def apply_patch(scope: ResourceScope, patch_type: str, body: bytes, old: Object) -> Object:
@@ -92,12 +112,15 @@ def _patching(scope: ResourceScope, context: RequestContext, body: bytes, patch_
     store, info = scope.store, scope.info
     namespace = context.info.namespace if info.namespaced else ""
 
+    patch_errors = strict_errors(patch_type, body) if options.field_validation != "Ignore" else ()
+
     async def build(old: Object) -> Object:
         # parsed at each attempt: what a patch holds becomes part of the object, which the attempt goes on to change
         patched = apply_patch(scope, patch_type, body, old)
         if patched.get("kind") != info.kind or patched.get("apiVersion") != info.api_version:
-            raise scopes.patch_error(f"the patch changes the object to {patched.get('apiVersion')}, Kind={patched.get('kind')}")
-        new = own_metadata(scope.redecode(patched, options, context))
+            said = f"{patched.get('apiVersion')}, Kind={patched.get('kind')}"
+            raise scopes.patch_error(f"the patch changes the object to {said}", body)
+        new = own_metadata(scope.redecode(patched, options, context, body, patch_errors))
         check_name(new, context.info.name)
         check_namespace(new, namespace)
         store.strategy.default(new)

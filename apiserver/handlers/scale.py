@@ -112,6 +112,6 @@ def _patched(
     try:
         decoded = decoding.decode(schemas.type_of("autoscaling", "v1", "Scale"), patched)
     except decoding.DecodeError as error:
-        raise scopes.patch_error(str(error)) from error
+        raise scopes.patch_error(str(error), body) from error
     scopes.tell_strict_errors(decoded.strict_errors, options, context, "Scale", "v1", "Scale")
     return decoded.obj

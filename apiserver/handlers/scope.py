@@ -58,14 +58,20 @@ class ResourceScope:
         """An object of the resource's kind from a body: type-checked, pruned, with kind and apiVersion set, not yet defaulted."""
         return decode_as(self.schemas, self.info, self.info.kind, body, media_type, options, context)
 
-    def redecode(self, obj: Object, options: WriteOptions, context: RequestContext) -> Object:
-        """The same for what a patch made; a wrong type in it is the patch's fault (422)."""
+    def redecode(
+        self, obj: Object, options: WriteOptions, context: RequestContext, patch: bytes = b"", patch_errors: tuple[str, ...] = ()
+    ) -> Object:
+        """The same for what a patch made; a wrong type in it is the patch's fault (422). ``patch_errors``: the unknown and duplicate
+        fields of the patch itself."""
         info = self.info
         try:
             decoded = decoding.decode(self.type, obj, self.schemas.validator_of(info.group, info.version, info.kind))
         except DecodeError as error:
-            raise patch_error(str(error)) from error
-        tell_strict_errors(decoded.strict_errors, options, context, info.kind, info.version, info.kind)
+            raise patch_error(str(error), patch) from error
+        errors = patch_errors + decoded.strict_errors
+        if errors and options.field_validation == "Strict":
+            raise patch_error(decoding.strict_decoding_error(errors), patch)
+        tell_strict_errors(errors, options, context, info.kind, info.version, info.kind)
         return decoded.obj
 
     def write_of(self, context: RequestContext, options: WriteOptions, kind: str) -> Write:
@@ -202,8 +208,8 @@ def unrecognized(kind: str, why: str, body: bytes) -> status.StatusError:
     return status.bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({summary})")
 
 
-def patch_error(why: str) -> status.StatusError:
-    """A patch that applies but leaves an object that is none (upstream words it as a field error of ``patch``)."""
+def patch_error(why: str, patch: bytes = b"") -> status.StatusError:
+    """A patch that applies but leaves an object that is none (upstream words it as a field error of ``patch``, shown whole)."""
     from apiserver.machinery import field_errors
 
-    return status.invalid("", "", "", [field_errors.invalid("patch", "", why)])
+    return status.invalid("", "", "", [field_errors.invalid("patch", patch.decode("utf-8", "replace"), why)])

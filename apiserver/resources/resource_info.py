@@ -38,6 +38,9 @@ class ResourceInfo:
     ``storage_version`` is the version in which objects are stored; ``storage_group`` and ``storage_resource`` differ from
     ``group`` and ``resource`` only where two API groups share one stored type (events). The key of an object is
     ``/registry/<storage_prefix>/[<namespace>/]<name>``.
+
+    ``extra`` of a custom resource may hold ``printer`` (a ``resources.columns.Printer``: its Table) and ``openapi_v3_schema`` (the schema
+    of this version as its definition has it: OpenAPI documents).
     """
 
     group: str

@@ -31,7 +31,7 @@ import orjson
 from apiserver.machinery import quantity, timestamps
 from apiserver.machinery.types import Shape, Type
 from apiserver.schemas.go_types import go_type
-from apiserver.schemas.json_bodies import DecodeError, Duplicated, Number, check_depth, parse, parse_literally
+from apiserver.schemas.json_bodies import DecodeError, Duplicated, Number, check_depth, parse, parse_literally, plain
 from apiserver.schemas.validators import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Validator
 
 __all__ = ["STRICT_ERRORS_MAX", "DecodeError", "Decoded", "decode", "strict_decoding_error"]
@@ -259,7 +259,7 @@ class _Walk:
             if inner.error:
                 self._fail(inner.error)
             return decoded
-        return _plain(raw) if isinstance(raw, (dict, list)) else raw
+        return plain(raw) if isinstance(raw, (dict, list)) else raw
 
     def _special(self, type_: Type, raw: Any) -> Any:
         """Types with a decoder of their own, whose errors do not name the field."""
@@ -323,15 +323,6 @@ def _zero(type_: Type) -> Any:
     if type_.shape is Shape.STRUCT:
         return {}
     return _ZERO.get(type_.shape)
-
-
-def _plain(value: Any) -> Any:
-    """The value without marks of duplicate keys."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    return value
 
 
 def _literal(number: float) -> str:

@@ -71,6 +71,36 @@ def parse_literally(body: bytes) -> Any:
     return json.loads(body, parse_float=Number, parse_int=_integer, object_pairs_hook=_pairs)
 
 
+def plain(value: Any) -> Any:
+    """A copy of a parsed value without the marks of duplicate keys."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    return value
+
+
+def duplicate_fields(value: Any) -> list[str]:
+    """The paths of the keys that stood more than once in a parsed text: ``spec.a``, ``[0].path``; each once."""
+    found: dict[str, None] = {}
+    _find_duplicates(value, "", found)
+    return list(found)
+
+
+def _find_duplicates(value: Any, path: str, found: dict[str, None]) -> None:
+    if isinstance(value, list):
+        for position, item in enumerate(value):
+            _find_duplicates(item, f"{path}[{position}]", found)
+    elif isinstance(value, dict):
+        seen = set()
+        for key, item in value.pairs if isinstance(value, Duplicated) else value.items():
+            here = f"{path}.{key}" if path else key
+            if key in seen:
+                found[here] = None
+            seen.add(key)
+            _find_duplicates(item, here, found)
+
+
 def check_depth(value: Any, bound: int = DEPTH_MAX + 1) -> None:
     """Raises DecodeError if containers are nested more than ``DEPTH_MAX`` deep. ``bound``: no more containers than that are in it."""
     if bound <= DEPTH_MAX:

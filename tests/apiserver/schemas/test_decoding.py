@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.schemas import decoding, json_syntax
+from apiserver.schemas import decoding, json_bodies, json_syntax
 from apiserver.schemas.decoding import Decoded, DecodeError
 from apiserver.schemas.json_bodies import DEPTH_MAX
 from apiserver.schemas.schema_set import SchemaSet
@@ -89,6 +89,13 @@ def test_duplicate_objects_are_merged() -> None:
 )
 def test_duplicates_hidden_by_escapes_are_found(body: bytes) -> None:
     assert len(decode(POD, body).strict_errors) == 1
+
+
+def test_duplicates_of_a_patch_are_found_wherever_they_are() -> None:
+    parsed = json_bodies.parse(b'[{"op":"a","op":"b","value":{"x":[{"y":1,"y":{"z":1,"z":2}}]}},{"op":1}]')
+    assert json_bodies.duplicate_fields(parsed.value) == ["[0].op", "[0].value.x[0].y", "[0].value.x[0].y.z"]
+    assert json_bodies.duplicate_fields(json_bodies.parse(b'{"spec":{"a":1,"a":2,"a":3}}').value) == ["spec.a"]
+    assert type(json_bodies.plain(parsed.value)[0]) is dict
 
 
 def test_strict_errors_are_bounded_and_not_repeated() -> None:
