@@ -14,10 +14,10 @@ from typing import Protocol
 
 from apiserver.admission.interfaces import AdmissionAttributes, ObjectGetter, Operation
 from apiserver.admission.plugin import Plugin, forbidden
-from apiserver.admission.quota.amounts import to_json
 from apiserver.admission.quota.check import Charge, check_request
-from apiserver.admission.quota.evaluators import evaluator_for
 from apiserver.machinery import objects
+from apiserver.machinery.quota.amounts import to_json
+from apiserver.machinery.quota.evaluators import evaluator_for
 from apiserver.machinery.status import StatusError
 from apiserver.resources.resource_info import ResourceInfo
 
@@ -65,7 +65,8 @@ class ResourceQuota(Plugin):
         if not info.namespaced or (info.group, info.resource) in _UNCOUNTED:
             return False
         evaluator = evaluator_for(info.group, info.resource)
-        return operation in evaluator.operations and subresource in evaluator.subresources
+        charged = operation is Operation.CREATE or (operation is Operation.UPDATE and evaluator.charges_updates)
+        return charged and subresource in evaluator.subresources
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
         # nearly all namespaces have no quota: this is all that their requests pay

@@ -1,5 +1,1 @@
-"""Counting what objects use against the ResourceQuotas of their namespace: pure functions from objects to amounts.
-
-The quota controller of kube-controller-manager counts everything anew from time to time; admission adds what one request brings. Both
-must count alike, so the rules stand here once.
-"""
+"""Whether requests fit into the ResourceQuotas of their namespace; what objects use is counted by ``machinery.quota``."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from apiserver.admission.interfaces import AdmissionAttributes, Operation
 from apiserver.admission.plugin import forbidden, new_object
-from apiserver.admission.quota.amounts import Amounts, add, increase, masked, parsed, shown, without_zeros
-from apiserver.admission.quota.evaluators import Evaluator, Scope
 from apiserver.machinery import objects
+from apiserver.machinery.quota.amounts import Amounts, add, increase, masked, parsed, shown, without_zeros
+from apiserver.machinery.quota.evaluators import Evaluator, scopes_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +18,6 @@ class Charge:
 
     quota: objects.Object
     used: Amounts
-
-
-def scopes_of(quota: objects.Object) -> list[Scope]:
-    spec = quota.get("spec") or {}
-    plain: list[Scope] = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
-    return plain + list(objects.get(spec, "scopeSelector", "matchExpressions", default=()))
 
 
 def matches(quota: objects.Object, evaluator: Evaluator, obj: objects.Object) -> bool:

@@ -9,9 +9,9 @@ import pytest
 
 from apiserver.admission.plugins.limit_ranger import LimitRanger
 from apiserver.admission.plugins.resource_quota import ResourceQuota
-from apiserver.admission.quota.evaluators import PodEvaluator
 from apiserver.machinery import objects, status
 from apiserver.machinery.objects import Object
+from apiserver.machinery.quota.evaluators import PodEvaluator
 from apiserver.machinery.status import StatusError
 from tests.fakes.admission import container, pod, request, run
 from tests.fakes.object_getter import FakeObjects

@@ -6,10 +6,9 @@ import datetime
 from collections.abc import Iterable
 from typing import Any
 
-from apiserver.admission.interfaces import Operation
-from apiserver.admission.quota.amounts import ONE, Amounts, add, maximum, parsed
 from apiserver.machinery import objects, quantity
 from apiserver.machinery.quantity import Quantity
+from apiserver.machinery.quota.amounts import ONE, Amounts, add, maximum, parsed
 
 Scope = dict[str, Any]
 """A ScopedResourceSelectorRequirement: ``scopeName``, ``operator``, ``values``"""
@@ -26,7 +25,8 @@ def count_name(group: str, resource: str) -> str:
 class Evaluator:
     """The number of objects; the base of the others."""
 
-    operations = frozenset((Operation.CREATE,))
+    #: whether a change of an object can make it use more; else only its creation is charged
+    charges_updates = False
     subresources = frozenset(("",))
 
     def __init__(self, group: str, resource: str) -> None:
@@ -54,7 +54,7 @@ class Evaluator:
 
 
 class ServiceEvaluator(Evaluator):
-    operations = frozenset((Operation.CREATE, Operation.UPDATE))
+    charges_updates = True
 
     def __init__(self) -> None:
         super().__init__("", "services")
@@ -80,7 +80,7 @@ class ServiceEvaluator(Evaluator):
 
 
 class ClaimEvaluator(Evaluator):
-    operations = frozenset((Operation.CREATE, Operation.UPDATE))
+    charges_updates = True
 
     _CLASS = ".storageclass.storage.k8s.io/"
 
@@ -256,6 +256,12 @@ def _crosses_namespaces(spec: dict[str, Any]) -> bool:
         if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
             return True
     return False
+
+
+def scopes_of(quota: objects.Object) -> list[Scope]:
+    spec = quota.get("spec") or {}
+    plain: list[Scope] = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
+    return plain + list(objects.get(spec, "scopeSelector", "matchExpressions", default=()))
 
 
 _SPECIAL: dict[tuple[str, str], Evaluator] = {
