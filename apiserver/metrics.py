@@ -15,7 +15,7 @@ from fastapi import APIRouter, Response
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 
 from apiserver.filters.flow_control import FlowControl
-from apiserver.request.request_context import RequestContext
+from apiserver.request.request_context import RequestContext, RequestInfo
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -29,6 +29,9 @@ SIZE_BYTES_BOUNDS = tuple(1000.0 * 10**power for power in range(7))
 
 #: distinct combinations of labels kept. Paths come from clients: past the bound all others count as one
 SERIES_MAX = 4096
+
+#: RequestInfos remembered with their series; beyond it the memory starts anew
+KNOWN_MAX = 8192
 
 _VERBS = {
     "get": "GET",
@@ -131,18 +134,17 @@ class RequestMetrics:
 
     def __init__(self, flow_control: FlowControl | None = None) -> None:
         self._series: dict[_Key, _Series] = {}
+        # requests of one path share their RequestInfo: by its identity, so that labels are not made for each
+        self._known: dict[int, tuple[RequestInfo, _Series]] = {}
         self._flow_control = flow_control
 
     def watch_flow_control(self, flow_control: FlowControl) -> None:
         self._flow_control = flow_control
 
     def request_done(self, context: RequestContext, seconds: float, response_bytes: int) -> None:
-        key = _key(context)
-        series = self._series.get(key)
-        if series is None:
-            if len(self._series) >= SERIES_MAX:
-                key = ("other", "", "", "", "", "")
-            series = self._series.setdefault(key, _Series())
+        info = context.info
+        known = self._known.get(id(info))
+        series = known[1] if known is not None and known[0] is info else self._series_of(context)
         code = context.response_status
         series.count += 1
         series.by_code[code] = series.by_code.get(code, 0) + 1
@@ -150,6 +152,20 @@ class RequestMetrics:
         series.duration_sum += seconds
         series.size_counts[bisect_left(SIZE_BYTES_BOUNDS, response_bytes)] += 1
         series.size_sum += response_bytes
+
+    def _series_of(self, context: RequestContext) -> _Series:
+        key = _key(context)
+        series = self._series.get(key)
+        if series is None:
+            if len(self._series) >= SERIES_MAX:
+                key = ("other", "", "", "", "", "")
+            series = self._series.setdefault(key, _Series())
+        # a patch's verb follows from its content type too, and a path that is no resource has its method's labels
+        if context.info.is_resource_request and context.info.verb != "patch":
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            self._known[id(context.info)] = (context.info, series)
+        return series
 
     def expose(self, out: Exposition) -> None:
         entries = sorted(self._series.items())

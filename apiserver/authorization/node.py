@@ -30,6 +30,10 @@ class NodeAuthorizer:
         self._graph = graph
         self._rules = tuple(rules)
 
+    @property
+    def generation(self) -> int:
+        return self._graph.generation
+
     def authorize(self, attributes: Attributes) -> _Answer:
         node = node_name(attributes.user)
         if node is None:

@@ -41,6 +41,8 @@ _VOLUME_SOURCES = (
 
 class NodeGraph:
     def __init__(self) -> None:
+        #: grows whenever an answer of ``leads_to`` may change
+        self.generation = 0
         self._edges: dict[Vertex, frozenset[Edge]] = {}
         self._users_of: dict[Vertex, set[Vertex]] = {}
         self._node_of: dict[Vertex, str] = {}
@@ -58,16 +60,19 @@ class NodeGraph:
             # a mirror pod is a node's own account of what it runs: it must not widen what that node may read
             if resource == "pods" and node and "kubernetes.io/config.mirror" not in objects.annotations(obj):
                 edges = frozenset((contributor, used) for used in _used_by_pod(obj, namespace))
-        if node:
-            self._node_of[contributor] = node
-        else:
-            self._node_of.pop(contributor, None)
+        if node != self._node_of.get(contributor, ""):
+            self.generation += 1
+            if node:
+                self._node_of[contributor] = node
+            else:
+                del self._node_of[contributor]
         self._replace_edges(contributor, edges)
 
     def _replace_edges(self, contributor: Vertex, edges: frozenset[Edge]) -> None:
         old = self._edges.get(contributor, frozenset())
         if old == edges:
             return
+        self.generation += 1
         for user, used in old - edges:
             users = self._users_of[used]
             users.discard(user)

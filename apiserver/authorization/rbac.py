@@ -33,6 +33,10 @@ class RbacAuthorizer:
         self._generation = data.generation
         self._answers: dict[_Question, tuple[tuple[_Match, ...], tuple[Decision, str]]] = {}
 
+    @property
+    def generation(self) -> int:
+        return self._data.generation
+
     def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
         if self._generation != self._data.generation or len(self._answers) >= ANSWERS_MAX:
             self._answers.clear()

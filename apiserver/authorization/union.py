@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from apiserver.authorization.authorizer import Attributes, Authorizer, Decision
 from apiserver.authorization.static import PrivilegedGroupAuthorizer
 
 
+@runtime_checkable
+class Changing(Protocol):
+    """An authorizer whose answers change while it runs. ``generation`` only grows, with each change of what it decides from. One that
+    does not have it must always answer the same."""
+
+    @property
+    def generation(self) -> int: ...
+
+
 class UnionAuthorizer:
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:
         self._authorizers = tuple(authorizers)
+        self._changing = tuple(a for a in self._authorizers if isinstance(a, Changing))
+
+    def generation(self) -> int:
+        """Moves whenever any answer may have changed: as long as it stays, an answer stays."""
+        total = 0
+        for part in self._changing:
+            total += part.generation
+        return total
 
     def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
         """Where nobody decides, the reasons of all that had one, a line each."""

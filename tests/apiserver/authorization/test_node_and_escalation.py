@@ -133,6 +133,25 @@ def test_modes() -> None:
             build_authorizer(modes, {"A": AlwaysDeny()})
 
 
+def test_the_generation_of_a_union_moves_with_every_change_that_counts() -> None:
+    data, graph = RbacData(), NodeGraph()
+    union = build_authorizer(["Node", "RBAC"], {"Node": NodeAuthorizer(graph, RULES), "RBAC": RbacAuthorizer(data)})
+    seen = [union.generation()]
+
+    def moved() -> bool:
+        seen.append(union.generation())
+        return seen[-1] > seen[-2]
+
+    graph.object_changed("", "pods", "ns", "p", POD)
+    assert moved()
+    graph.object_changed("", "pods", "ns", "p", {**POD, "status": {"phase": "Running"}})
+    assert not moved()
+    graph.object_changed("", "pods", "ns", "p", None)
+    assert moved()
+    data.object_changed("clusterroles", "", "r", {"rules": [rule("get", "pods")]})
+    assert moved()
+
+
 ALICE = UserInfo(name="alice", groups=("devs", "system:authenticated"))
 
 

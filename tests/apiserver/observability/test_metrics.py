@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -53,15 +54,29 @@ def test_requests_are_counted_by_kind_and_code() -> None:
     assert found[("apiserver_response_sizes_bucket", (("le", "10000"), *of_list))] == 2
 
 
-def test_paths_of_clients_do_not_make_series_without_end() -> None:
+def test_paths_of_clients_do_not_make_series_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "SERIES_MAX", 20)
     requests = RequestMetrics()
     for n in range(3):
         requests.request_done(context(f"/nothing/{n}", status=404), 0.001, 0)
     assert samples(requests)[("apiserver_request_total", (("code", "404"), ("verb", "GET")))] == 3
-    for n in range(metrics.SERIES_MAX + 50):
+    for n in range(20 + 50):
         requests.request_done(context(verb="list", resource=f"r{n}"), 0.001, 0)
     total = samples(requests)
     assert total[("apiserver_request_total", (("code", "200"), ("verb", "other")))] == 51
+
+
+def test_requests_of_one_path_are_counted_together_and_patches_by_their_kind() -> None:
+    requests = RequestMetrics()
+    shared = context(verb="list", resource="pods")
+    for _ in range(3):
+        requests.request_done(shared, 0.001, 0)
+    patch = context(verb="patch", resource="pods", name="p")
+    requests.request_done(patch, 0.001, 0)
+    patch.headers = {b"content-type": b"application/apply-patch+yaml"}
+    requests.request_done(patch, 0.001, 0)
+    found = {dict(labels)["verb"]: value for (name, labels), value in samples(requests).items() if name == "apiserver_request_total"}
+    assert found == {"LIST": 3, "PATCH": 1, "APPLY": 1}
 
 
 def test_labels_are_escaped() -> None:
