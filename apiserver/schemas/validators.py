@@ -17,10 +17,17 @@ from apiserver.schemas.published import Schema
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-#: quantities that are surely canonical: at most three digits, so no suffix could be larger and no power of ten hides in it
-_CANONICAL_QUANTITY = "^(0|[1-9][0-9]{0,2}(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?)$"
-#: RFC 3339 in UTC and whole seconds, as metav1.Time is written
-_MONTH_AND_DAY = "((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
+#: Quantities that are surely canonical: no larger suffix would do. Of decimal ones those that are no multiple of 1000 (by their last three
+#: digits), of binary ones those that are no multiple of 4 (by their last two); and all of at most three digits.
+_CANONICAL_QUANTITY = (
+    "^(0"
+    "|[1-9][0-9]{0,2}(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?"
+    "|[1-9][0-9]{0,11}([1-9][0-9][0-9]|[0-9][1-9][0-9]|[0-9][0-9][1-9])(m|k|M|G|T|P)?"
+    "|[1-9][0-9]{0,8}([0-9][13579]|[02468][26]|[13579][048])(Ki|Mi|Gi)"
+    ")$"
+)
+_MONTH_AND_DAY = "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+#: RFC 3339 in UTC and whole seconds, as metav1.Time is written (but for leap days)
 _CANONICAL_TIME = f"^[0-9]{{4}}-{_MONTH_AND_DAY}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$"
 #: the same with six digits of a second, as metav1.MicroTime is written
 _CANONICAL_MICRO_TIME = _CANONICAL_TIME.replace("Z$", "\\.[0-9]{6}Z$")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.machinery import quantity
 from apiserver.schemas import decoding, json_bodies, json_syntax
 from apiserver.schemas.decoding import Decoded, DecodeError
 from apiserver.schemas.json_bodies import DEPTH_MAX
@@ -290,6 +292,30 @@ def test_depth_up_to_the_limit_is_walked() -> None:
     kind = ("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
     decoded = decode(kind, {"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}})
     assert len(decoded.strict_errors) == 1
+
+
+@given(st.from_regex(r"\A[0-9]{1,14}(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi|)\Z"))
+def test_quantities_that_pass_unchanged_are_canonical(text: str) -> None:
+    source = container(resources={"limits": {"memory": text}})
+    if SCHEMAS.validator_of(*POD).accepts(source):
+        assert quantity.canonical(text) == text
+
+
+@pytest.mark.parametrize("text", ["0", "100m", "1500m", "16393242Ki", "32768123", "1001", "64Gi", "3001Mi"])
+def test_usual_quantities_pass_unchanged(text: str) -> None:
+    assert SCHEMAS.validator_of(*POD).accepts(container(resources={"limits": {"memory": text}}))
+
+
+@given(st.datetimes(min_value=datetime(1000, 1, 1), max_value=datetime(9999, 12, 31)))
+def test_times_pass_unchanged_but_for_leap_days(moment: datetime) -> None:
+    text = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    accepted = SCHEMAS.validator_of(*POD).accepts({"metadata": {"creationTimestamp": text}})
+    assert accepted == ((moment.month, moment.day) != (2, 29))
+
+
+@pytest.mark.parametrize("text", ["2023-02-30T00:00:00Z", "2023-04-31T00:00:00Z", "2023-13-01T00:00:00Z", "2023-01-01T24:00:00Z"])
+def test_times_that_do_not_exist_do_not_pass(text: str) -> None:
+    assert not SCHEMAS.validator_of(*POD).accepts({"metadata": {"creationTimestamp": text}})
 
 
 json_values = st.recursive(
