@@ -83,7 +83,7 @@ class ResourceEndpoint:
                 await self._unknown(info, context, send)
                 return
             check_place(found, info)
-            check_verb(found.verbs, info.verb)
+            check_verb(found.verbs, info.verb, named=len(info.parts) > 1)
             await self._virtual(found, context, receive, send)
             return
         resource = scope.info
@@ -92,7 +92,7 @@ class ResourceEndpoint:
             await self._subresources.serve(scope, context, receive, send)
             return
         verb = info.verb
-        check_verb(resource.verbs, verb, named=bool(info.name) and len(info.parts) > 1)
+        check_verb(resource.verbs, verb, named=len(info.parts) > 1)
         if verb == "get":
             await get(scope, context, send)
         elif verb == "list":

@@ -148,6 +148,7 @@ def test_q2_an_access_review_wants_the_plural(ask: Client) -> None:
     assert (wrong.status, wrong.body["status"]["allowed"]) == (201, False)
     assert right.body["status"]["allowed"] and right.body["status"]["reason"].startswith("RBAC: allowed by RoleBinding")
     assert ask(f"GET {REVIEWS}/selfsubjectaccessreviews").status == 405
+    assert ask(f"GET {REVIEWS}/subjectaccessreviews/x").status == 404
 
 
 def test_q3_a_rule_for_one_name(ask: Client) -> None:
