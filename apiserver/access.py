@@ -94,7 +94,9 @@ def _authorizer(config: ServerConfig, registry: Registry, rbac: RbacData) -> Aut
     graph = NodeGraph()
     if "Node" in config.authorization_mode:
         for group, resource in sorted(node_graph.RESOURCES):
-            _observe(registry, group, resource, _graph_observer(graph, group, resource))
+            # a pod that is on no node gives no node a right
+            needed = b'"nodeName":' if resource == "pods" else b""
+            _observe(registry, group, resource, _graph_observer(graph, group, resource), needed)
     available["Node"] = NodeAuthorizer(graph, bootstrap.node_rules(bootstrap.load_policy()))
     return build_authorizer(config.authorization_mode, available)
 
@@ -102,10 +104,14 @@ def _authorizer(config: ServerConfig, registry: Registry, rbac: RbacData) -> Aut
 Changed = Callable[[str, str, Object | None], None]
 
 
-def _observe(registry: Registry, group: str, resource: str, changed: Changed) -> None:
+def _observe(registry: Registry, group: str, resource: str, changed: Changed, only_with: bytes = b"") -> None:
+    """``only_with``: objects without these bytes are as good as none, and need not be decoded."""
+
     def observer(new: StoredObject | None, old: StoredObject | None) -> None:
         found = new or old
         assert found is not None
+        if only_with and (new is None or only_with not in new.raw) and (old is None or only_with not in old.raw):
+            return
         changed(found.namespace, found.name, None if new is None else new.decode())
 
     registry.stored(group, resource).storage.cache.observe(observer)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import socket
 import time
@@ -52,7 +53,7 @@ class ApiServer:
         self.store_requests = StoreRequestMetrics()
         self._kv = kv
         self.objects = ObjectStore(MeasuredKV(kv, self.store_requests.observe))
-        source = random.SystemRandom()
+        source = random.Random(os.urandom(32))  # for names and uids, which need not be secret
         self.allocators = MemoryServiceAllocators(config.service_cluster_ip_range, config.service_node_port_range, source)
         self.env = Environment(random=source, allocators=self.allocators, managers=SchemaFieldManagers(self.schemas))
         self.registry = Registry(self.table, self.objects, self.env, event_ttl_seconds=config.event_ttl_seconds)

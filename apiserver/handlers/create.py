@@ -18,7 +18,7 @@ async def create(scope: ResourceScope, context: RequestContext, receive: Receive
     negotiated = negotiate(context.headers, context.query, list_of_objects=False)
     namespace = context.info.namespace if scope.info.namespaced else ""
     media_type = body_type(context.headers)
-    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes, timeout_seconds=body_timeout(context))
+    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "CreateOptions")
     obj = scope.decode(body, media_type, options, context)
     check_namespace(obj, namespace)
@@ -40,11 +40,3 @@ def check_namespace(obj: Object, namespace: str) -> None:
     else:
         raise status.bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
-
-#: A body must have come within this time where the request has no deadline of its own.
-BODY_TIMEOUT_SECONDS = 30.0
-
-
-def body_timeout(context: RequestContext) -> float:
-    """Seconds; what is left of the request's own deadline is seen to by the chain."""
-    return BODY_TIMEOUT_SECONDS

@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 
 from apiserver.handlers import response
-from apiserver.handlers.create import body_timeout
 from apiserver.handlers.reading import send_list, send_stored
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope, cannot_be_handled, json_of, unrecognized
@@ -96,7 +95,7 @@ def write_of(context: RequestContext, options: DeleteOptions) -> Write:
 
 async def read_options(context: RequestContext, receive: Receive, limit_bytes: int) -> DeleteOptions:
     """DeleteOptions from the body, or from the query where there is no body. Raises 400 and 422."""
-    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes, timeout_seconds=body_timeout(context))
+    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = _from_body(body, context) if body else _from_query(context)
     errors = deletion.validate_options(options)
     if errors:

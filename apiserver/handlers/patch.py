@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from apiserver.handlers import scope as scopes
-from apiserver.handlers.create import body_timeout, check_namespace
+from apiserver.handlers.create import check_namespace
 from apiserver.handlers.reading import send_stored
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
@@ -31,7 +31,7 @@ async def patch(
     info, store = context.info, scope.store
     namespace = info.namespace if scope.info.namespaced else ""
     patch_type = negotiation.patch_type(context.headers, strategic=scope.info.builtin)
-    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes, timeout_seconds=body_timeout(context))
+    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "PatchOptions")
     check_options(options, patch_type)
     write = scope.write_of(context, options, "PatchOptions")

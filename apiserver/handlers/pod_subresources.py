@@ -6,7 +6,7 @@ from typing import Any
 
 from apiserver.handlers import response
 from apiserver.handlers import scope as scopes
-from apiserver.handlers.create import body_timeout, check_namespace
+from apiserver.handlers.create import check_namespace
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.machinery import field_errors, labels, objects, status
@@ -56,7 +56,7 @@ async def bind(scope: ResourceScope, context: RequestContext, receive: Receive, 
     """The scheduler's decision: sets spec.nodeName once, and the PodScheduled condition."""
     negotiated = negotiate(context.headers, context.query, list_of_objects=False)
     info = context.info
-    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes, timeout_seconds=body_timeout(context))
+    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "CreateOptions")
     binding = scopes.decode_as(
         scope.schemas, scopes.kind_info("", "v1", "Binding"), "Binding", body, body_type(context.headers), options, context
@@ -124,7 +124,7 @@ async def evict(
     """A delete that asks the pod's disruption budget first."""
     negotiated = negotiate(context.headers, context.query, list_of_objects=False)
     info, store = context.info, scope.store
-    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes, timeout_seconds=body_timeout(context))
+    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "CreateOptions")
     eviction = scopes.decode_as(
         scope.schemas, scopes.kind_info("policy", "v1", "Eviction"), "Eviction", body, body_type(context.headers), options, context

@@ -6,7 +6,7 @@ from typing import Any
 
 from apiserver.handlers import response
 from apiserver.handlers import scope as scopes
-from apiserver.handlers.create import body_timeout, check_namespace
+from apiserver.handlers.create import check_namespace
 from apiserver.handlers.patch import check_options, parse_patch
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
@@ -63,7 +63,7 @@ def scale_of(scope: ResourceScope, obj: Object) -> Object:
 
 async def _write(scope: ResourceScope, context: RequestContext, receive: Receive, limit_bytes: int) -> Object:
     info = context.info
-    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes, timeout_seconds=body_timeout(context))
+    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     if info.verb == "patch":
         patch_type = negotiation.patch_type(context.headers, strategic=True)
         options = write_options(context.query, "PatchOptions")

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 
 from apiserver.handlers import pod_subresources, response, scale
 from apiserver.handlers import scope as scopes
-from apiserver.handlers.create import body_timeout
 from apiserver.handlers.patch import patch
 from apiserver.handlers.reading import get
 from apiserver.handlers.response import Send
@@ -60,9 +59,7 @@ class Subresources:
 
     async def _token(self, scope: ResourceScope, context: RequestContext, receive: Receive, send: Send) -> None:
         negotiated = negotiate(context.headers, context.query, list_of_objects=False)
-        body = await request_body.read(
-            receive, context.headers, limit_bytes=self._max_body_bytes, timeout_seconds=body_timeout(context)
-        )
+        body = await request_body.read(receive, context.headers, limit_bytes=self._max_body_bytes)
         options = write_options(context.query, "CreateOptions")
         sub = next(s for s in scope.info.subresources if s.name == "token")
         request = scopes.decode_as(

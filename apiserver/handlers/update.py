@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apiserver.handlers.create import body_timeout, check_namespace
+from apiserver.handlers.create import check_namespace
 from apiserver.handlers.reading import send_stored
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
@@ -23,7 +23,7 @@ async def update(
     info, store = context.info, scope.store
     namespace = info.namespace if scope.info.namespaced else ""
     media_type = body_type(context.headers)
-    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes, timeout_seconds=body_timeout(context))
+    body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "UpdateOptions")
     sent = scope.decode(body, media_type, options, context)
     check_name(sent, info.name)

@@ -12,7 +12,6 @@ from apiserver.authorization.authorizer import Authorizer
 from apiserver.authorization.rbac_data import RbacData
 from apiserver.handlers import pod_subresources, response
 from apiserver.handlers import scope as scopes
-from apiserver.handlers.create import body_timeout
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.machinery import status
@@ -68,9 +67,7 @@ class VirtualResources:
         negotiated = negotiate(context.headers, context.query, list_of_objects=False)
         if len(context.info.parts) > 1:
             raise status.generic_method_not_allowed()
-        body = await request_body.read(
-            receive, context.headers, limit_bytes=self._max_body_bytes, timeout_seconds=body_timeout(context)
-        )
+        body = await request_body.read(receive, context.headers, limit_bytes=self._max_body_bytes)
         options = write_options(context.query, "CreateOptions")
         review = scopes.decode_as(self._schemas, info, info.kind, body, body_type(context.headers), options, context)
         await response.send_object(send, context, 201, negotiated, self._answers[info.kind](review, context))

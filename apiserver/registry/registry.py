@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.interface import Selection
+from apiserver.objectstore.kv_object_storage import KvObjectStorage
 from apiserver.objectstore.object_store import ObjectStore
 from apiserver.registry.environment import Environment
 from apiserver.registry.store import Store
@@ -72,21 +73,31 @@ class CachedObjects:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._storages: dict[tuple[str, str], KvObjectStorage] = {}
+
+    def _storage(self, group: str, resource: str) -> KvObjectStorage:
+        """Of a built-in kind in its stored version, which is the preferred one: these are never taken away."""
+        found = self._storages.get((group, resource))
+        if found is None:
+            found = self._storages[(group, resource)] = self._registry.stored(group, resource).storage
+        return found
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Object | None:
-        store = self._registry.stored(group, resource)
-        found = store.storage.get_now(store.path(namespace, name))
+        storage = self._storage(group, resource)
+        found = storage.get_now(f"{namespace}/{name}" if storage.cache.namespaced else name)
         return None if found is None else found.shared()
 
     def list(self, group: str, resource: str, namespace: str = "") -> list[Object]:
-        store = self._registry.stored(group, resource)
-        store.storage.freshen_now()
-        objects, _ = store.storage.cache.select(Selection(namespace=namespace))
+        storage = self._storage(group, resource)
+        storage.freshen_now()
+        if not len(storage.cache):
+            return []
+        objects, _ = storage.cache.select(Selection(namespace=namespace))
         return [obj.shared() for obj in objects]
 
     def changed_at(self, group: str, resource: str) -> int:
         """The revision of the resource's last change: what was derived from its objects is good as long as this stays."""
-        store = self._registry.stored(group, resource)
-        store.storage.freshen_now()
-        return store.storage.cache.changed_at
+        storage = self._storage(group, resource)
+        storage.freshen_now()
+        return storage.cache.changed_at
 

@@ -1,8 +1,7 @@
-"""Reading a request's body: under a size limit, within a bounded time, as JSON or YAML."""
+"""Reading a request's body under a size limit; YAML made JSON."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -12,29 +11,29 @@ from apiserver.machinery import status
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
-#: Aliases in one YAML document. They let a short text stand for an immense one; real manifests use none or a few.
-YAML_ALIASES_MAX = 100
+#: Values of one YAML document once its aliases are followed: a short text must not stand for an immense one.
+YAML_VALUES_MAX = 1_000_000
 
 
 class ClientGoneError(Exception):
     """The client closed the connection before its request was whole: nobody waits for an answer."""
 
 
-async def read(receive: Receive, headers: Mapping[bytes, bytes], *, limit_bytes: int, timeout_seconds: float) -> bytes:
-    """The whole body. Raises 413 beyond the limit, 408 when it does not come in time, ``ClientGoneError``."""
+async def read(receive: Receive, headers: Mapping[bytes, bytes], *, limit_bytes: int) -> bytes:
+    """The whole body. Raises 413 beyond the limit, and ``ClientGoneError``. How long it may take is the request's deadline, which the
+    chain watches over."""
     length = headers.get(b"content-length")
     if length is not None and (not length.isdigit() or int(length) > limit_bytes):
         raise too_large(limit_bytes)
-    message = await _receive(receive, timeout_seconds)
+    message = await _receive(receive)
     body: bytes = message.get("body", b"")
     if not message.get("more_body"):
         if len(body) > limit_bytes:
             raise too_large(limit_bytes)
         return body
-    deadline = asyncio.get_running_loop().time() + timeout_seconds
     parts, size = [body], len(body)
     while message.get("more_body"):
-        message = await _receive(receive, deadline - asyncio.get_running_loop().time())
+        message = await _receive(receive)
         part = message.get("body", b"")
         size += len(part)
         if size > limit_bytes:
@@ -43,12 +42,8 @@ async def read(receive: Receive, headers: Mapping[bytes, bytes], *, limit_bytes:
     return b"".join(parts)
 
 
-async def _receive(receive: Receive, timeout_seconds: float) -> MutableMapping[str, Any]:
-    try:
-        async with asyncio.timeout(timeout_seconds):
-            message = await receive()
-    except TimeoutError as error:
-        raise status.StatusError(status.failure(408, "Timeout", "the body of the request did not arrive in time", {})) from error
+async def _receive(receive: Receive) -> MutableMapping[str, Any]:
+    message = await receive()
     if message["type"] == "http.disconnect":
         raise ClientGoneError
     return message
@@ -64,13 +59,9 @@ def yaml_to_json(body: bytes) -> bytes:
 
     loader = _yaml_loader()
     try:
-        aliases = 0
-        for event in yaml.parse(body, Loader=loader):
-            if isinstance(event, yaml.AliasEvent):
-                aliases += 1
-                if aliases > YAML_ALIASES_MAX:
-                    raise ValueError("yaml: document contains excessive aliasing")
         document = next(iter(yaml.load_all(body, Loader=loader)), None)
+        if b"*" in body and _expanded(document, {}) > YAML_VALUES_MAX:
+            raise ValueError("yaml: document contains excessive aliasing")
         return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -78,6 +69,18 @@ def yaml_to_json(body: bytes) -> bytes:
         raise ValueError(f"error converting YAML to JSON: yaml: {where}{getattr(error, 'problem', None) or error}") from error
     except (TypeError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"error converting YAML to JSON: yaml: {error}") from error
+
+
+def _expanded(value: Any, known: dict[int, int]) -> int:
+    """How many values a document has when every alias is written out; beyond the limit for one that contains itself."""
+    if not isinstance(value, (dict, list)):
+        return 1
+    found = known.get(id(value))
+    if found is None:
+        known[id(value)] = YAML_VALUES_MAX + 1  # until it is known, for whatever refers back to it
+        children = value.values() if isinstance(value, dict) else value
+        found = known[id(value)] = 1 + sum(_expanded(child, known) for child in children)
+    return found
 
 
 _loader: Any = None
