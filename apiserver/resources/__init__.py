@@ -1,4 +1,6 @@
 """The table of facts about every built-in resource: one file per API group, each a tuple of ``ResourceInfo``.
 
-Which of them a chosen Kubernetes version serves follows from its published schemas: a resource is served where the schemas
-define its kind in its group and version."""
+Which of them a Kubernetes version serves by default stands in the facts (``since``, ``until``), so that starting needs no schema; tests hold
+them against the published schemas of every version. ``table.ResourceTable`` is the table of one version, ``columns`` what ``kubectl get``
+prints of each kind.
+"""
