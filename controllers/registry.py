@@ -14,6 +14,7 @@ from controllers.namespace.controller import NamespaceController
 from controllers.nodelifecycle.controller import NodeLifecycleController
 from controllers.options import ManagerOptions
 from controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSetController
+from controllers.resourcequota.controller import ResourceQuotaController
 from controllers.scheduler.controller import Scheduler
 from controllers.serviceaccount.controller import RootCAPublisher, ServiceAccountsController
 
@@ -47,6 +48,8 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: NamespaceController(context)),
     Registration(name="garbagecollector", component="garbage-collector-controller", service_account="generic-garbage-collector",
                  build=lambda context, _: GarbageCollector(context)),
+    Registration(name="resourcequota", component="resourcequota-controller", service_account="resourcequota-controller",
+                 build=lambda context, _: ResourceQuotaController(context)),
     Registration(name="node-lifecycle-controller", component="node-controller", service_account="node-controller",
                  build=lambda context, options: NodeLifecycleController(context, options)),
     # the role system:kube-scheduler is bound to a user of that name, not to a ServiceAccount
