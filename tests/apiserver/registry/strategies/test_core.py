@@ -28,7 +28,8 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 
 @pytest.mark.parametrize(("strategy", "field"), [(CONFIG_MAPS, "data"), (CONFIG_MAPS, "binaryData"), (SECRETS, "data")])
 def test_immutable_data_stays(strategy: Any, field: str) -> None:
-    old = created(strategy, of(immutable=True, **{field: {"a": "eA=="}}))
+    fields: dict[str, Any] = {field: {"a": "eA=="}}
+    old = created(strategy, of(immutable=True, **fields))
     new = copy.deepcopy(old)
     new["metadata"]["labels"] = {"x": "y"}
     assert update_errors(strategy, new, old) == []
@@ -238,10 +239,11 @@ def test_claims_data_sources_stand_for_each_other() -> None:
 
 
 def test_a_volume_keeps_its_source() -> None:
-    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "local": {"path": "/x"}}
-    assert create_errors(VOLUMES, of(spec)) == ["spec.nodeAffinity: Required value: Local volume requires node affinity"]
-    spec = {**spec, "local": None, "csi": {"driver": "d.example.com", "volumeHandle": "h"}}
-    spec.pop("local")
+    spec: Object = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
+    assert create_errors(VOLUMES, of({**spec, "local": {"path": "/x"}})) == [
+        "spec.nodeAffinity: Required value: Local volume requires node affinity"
+    ]
+    spec["csi"] = {"driver": "d.example.com", "volumeHandle": "h"}
     old = created(VOLUMES, of(spec))
     secret = {"name": "s", "namespace": "ns"}
     assert update_errors(VOLUMES, changed(old, csi={**spec["csi"], "controllerExpandSecretRef": secret}), old) == []
