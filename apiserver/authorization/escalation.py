@@ -42,7 +42,9 @@ def check_binding(
     kind, role_name = str(reference.get("kind") or ""), str(reference.get("name") or "")
     namespace = objects.namespace(new)
     role_resource = _PLURALS.get(kind, "")
-    if role_resource and _is_allowed(authorizer, user, "bind", role_resource, namespace, role_name):
+    if not role_resource:
+        return  # such a reference is refused when the object is checked
+    if _is_allowed(authorizer, user, "bind", role_resource, namespace, role_name):
         return
     rules = data.rules_of(kind, role_name, namespace)
     if rules is None:
