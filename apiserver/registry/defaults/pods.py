@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from apiserver.machinery import quantity
 from apiserver.machinery.objects import Object
 from apiserver.registry.validation.volumes import VOLUME_SOURCES
 
@@ -12,6 +13,8 @@ DEFAULT_GRACE_SECONDS = 30
 #: rw-r--r--
 FILE_MODE = 0o644
 _TOKEN_SECONDS = 3600
+_FINER_THAN_MILLI = ("n", "u")
+_MILLI = quantity.NANOS // 1000
 _VOLUME_SOURCES = frozenset(VOLUME_SOURCES)
 
 
@@ -95,9 +98,23 @@ def image_tag(image: str) -> str:
     return "" if at else "latest"
 
 
+def round_up_to_milli(amounts: dict[str, Any] | None) -> None:
+    """Resource lists hold nothing finer than thousandths: ``100u`` becomes ``1m``."""
+    if not amounts:
+        return
+    for name, value in amounts.items():
+        if isinstance(value, str) and value.endswith(_FINER_THAN_MILLI):
+            nanos = quantity.parse(value).nanos
+            amounts[name] = str(quantity.Quantity(-(-nanos // _MILLI) * _MILLI))
+
+
 def _container(container: Object) -> None:
-    if container.get("resources") is None:
+    resources = container.get("resources")
+    if resources is None:
         container["resources"] = {}
+    else:
+        round_up_to_milli(resources.get("limits"))
+        round_up_to_milli(resources.get("requests"))
     if not container.get("terminationMessagePath"):
         container["terminationMessagePath"] = "/dev/termination-log"
     if not container.get("terminationMessagePolicy"):
@@ -250,6 +267,8 @@ def default_claim_spec(spec: Object) -> None:
         spec["volumeMode"] = "Filesystem"
     if spec.get("resources") is None:
         spec["resources"] = {}
+    for side in ("requests", "limits"):
+        round_up_to_milli(spec["resources"].get(side))
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is not None and reference is None:
         spec["dataSourceRef"] = dict(source)

@@ -7,6 +7,7 @@ import base64
 from apiserver.machinery import names, objects
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
+from apiserver.registry.defaults.pods import round_up_to_milli
 from apiserver.registry.strategies.parts import keep, text
 from apiserver.registry.strategy import Strategy, StrategyContext
 from apiserver.registry.validation import core, events, quotas
@@ -157,6 +158,8 @@ class LimitRangeStrategy(Strategy):
     def default(self, obj: Object) -> None:
         """For containers: the limit defaults to the maximum, the request to the limit, or to the minimum."""
         for limit in objects.get(obj, "spec", "limits", default=()):
+            for side in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
+                round_up_to_milli(limit.get(side))
             if limit.get("type") != "Container":
                 continue
             default = dict(limit.get("default") or {})
@@ -178,6 +181,7 @@ class LimitRangeStrategy(Strategy):
 
 class ResourceQuotaStrategy(Strategy):
     def default(self, obj: Object) -> None:
+        round_up_to_milli(objects.get(obj, "spec", "hard"))
         obj.setdefault("status", {})
 
     def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from apiserver.machinery import objects
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
+from apiserver.registry.defaults.pods import round_up_to_milli
 from apiserver.registry.strategies.parts import keep, text
 from apiserver.registry.strategy import Strategy, StrategyContext
 from apiserver.registry.validation import coordination, core
@@ -17,6 +18,8 @@ class NodeStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         status = obj.setdefault("status", {})
+        for side in ("capacity", "allocatable"):
+            round_up_to_milli(status.get(side))
         if status.get("allocatable") is None and status.get("capacity") is not None:
             status["allocatable"] = dict(status["capacity"])
         if status.get("daemonEndpoints") is None:

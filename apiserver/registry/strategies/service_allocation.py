@@ -10,7 +10,7 @@ from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.registry.service_allocators import AllocationError, ServiceAllocators
 from apiserver.registry.strategy import StrategyContext
-from apiserver.registry.validation.services import NO_CLUSTER_IP, is_headless, needs_health_check
+from apiserver.registry.validation.services import NO_CLUSTER_IP, cluster_ips, is_headless, needs_health_check
 
 _WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
 
@@ -153,7 +153,9 @@ class _Taken:
 def _allocate(allocators: ServiceAllocators, taken: _Taken, spec: Object, had: Object) -> list[FieldError]:
     if spec.get("type") == "ExternalName":
         return []
-    errors = _choose_families(allocators, spec)
+    wrong: list[FieldError] = []
+    cluster_ips(wrong, spec)
+    errors = wrong or _choose_families(allocators, spec)
     if errors:
         return errors
     if _needs_cluster_ip(spec) and not is_headless(spec):

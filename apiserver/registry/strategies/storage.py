@@ -17,6 +17,7 @@ class PersistentVolumeStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
+        pod_defaults.round_up_to_milli(spec.get("capacity"))
         if not spec.get("persistentVolumeReclaimPolicy"):
             spec["persistentVolumeReclaimPolicy"] = "Retain"
         if spec.get("volumeMode") is None:

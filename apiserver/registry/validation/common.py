@@ -75,6 +75,12 @@ def one_of(out: Errors, path: str, value: str | None, supported: tuple[str, ...]
         out.append(not_supported(path, value, list(supported)))
 
 
+def known_value(out: Errors, path: str, value: str, supported: tuple[str, ...]) -> None:
+    """Of an optional field that is there: even "" is no value then."""
+    if value not in supported:
+        out.append(not_supported(path, value, list(supported)))
+
+
 def label_selector(out: Errors, path: str, selector: Mapping[str, Any] | None) -> None:
     if selector:
         out += machinery_labels.validate_label_selector(selector, path)

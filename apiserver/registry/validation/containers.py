@@ -244,9 +244,9 @@ def _volume_mounts(
             if sub_path:
                 out.append(invalid(f"{path}[{i}].subPathExpr", expression, "subPathExpr and subPath are mutually exclusive"))
             local_descending_path(out, f"{path}.subPathExpr", expression)
-        if propagation := mount.get("mountPropagation"):
+        if (propagation := mount.get("mountPropagation")) is not None:
             _mount_propagation(out, f"{path}.mountPropagation", propagation, container)
-        if recursive := mount.get("recursiveReadOnly"):
+        if (recursive := mount.get("recursiveReadOnly")) is not None:
             _recursive_read_only(out, f"{path}.recursiveReadOnly", recursive, mount)
 
 

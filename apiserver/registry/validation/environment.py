@@ -86,6 +86,10 @@ def field_reference(out: Errors, path: str, reference: Mapping[str, Any], suppor
     if not field_path:
         out.append(required(f"{path}.fieldPath"))
         return
+    if reference["apiVersion"] != "v1":
+        words = f"error converting fieldPath: unsupported pod version: {reference['apiVersion']}"
+        out.append(invalid(f"{path}.fieldPath", field_path, words))
+        return
     subscripted = _SUBSCRIPT.fullmatch(field_path)
     whole = subscripted[1] if subscripted else field_path
     if whole not in _KNOWN_FIELD_PATHS:
@@ -114,11 +118,11 @@ def resource_reference(out: Errors, path: str, reference: Mapping[str, Any], *, 
     divisor = reference.get("divisor")
     if not divisor or str(divisor) == "0":
         return
-    if resource.endswith(".cpu"):
+    if resource in ("limits.cpu", "requests.cpu"):
         if str(divisor) not in _CPU_DIVISORS:
             words = "only divisor's values 1m and 1 are supported with the cpu resource"
             out.append(invalid(f"{path}.divisor", resource, words))
-    elif str(divisor) not in _SIZE_DIVISORS:
+    elif str(divisor) not in _SIZE_DIVISORS and (resource in _RESOURCES or resource.startswith(_HUGE_PAGE_PREFIXES)):
         what = "memory" if resource.endswith(".memory") else "hugepages" if "hugepages-" in resource else "local ephemeral storage"
         words = f"only divisor's values {', '.join(_SIZE_DIVISORS)} are supported with the {what} resource"
         out.append(invalid(f"{path}.divisor", resource, words))

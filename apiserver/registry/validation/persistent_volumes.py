@@ -16,6 +16,8 @@ Part = Mapping[str, Any]
 _NOTHING: Part = {}
 _RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 _SECRETS = ("controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef")
+#: in the order in which Kubernetes looks at them
+_SOURCES = (*[kind for kind in volumes.PERSISTENT_SOURCES if kind != "storageos"], "local", "storageos", "csi")
 
 
 def create(obj: Part) -> list[FieldError]:
@@ -113,12 +115,13 @@ def _csi(out: Errors, path: str, source: Part) -> None:
 
 def _sources(out: Errors, path: str, found: Part) -> None:
     given = False
-    for kind in (*volumes.PERSISTENT_SOURCES, "local", "csi"):
+    for kind in _SOURCES:
         source = found.get(kind)
         if source is None:
             continue
-        if given:
-            out.append(forbidden(f"{path}.{kind}", "may not specify more than 1 volume type"))
+        if given and kind != "flexVolume":
+            name = "cephFS" if kind == "cephfs" else kind
+            out.append(forbidden(f"{path}.{name}", "may not specify more than 1 volume type"))
             continue
         given = True
         if kind == "local":
@@ -126,7 +129,8 @@ def _sources(out: Errors, path: str, found: Part) -> None:
         elif kind == "csi":
             _csi(out, f"{path}.csi", source)
         else:
-            volumes.PERSISTENT_SOURCES[kind](out, f"{path}.{kind}", source)
+            name = "persistentDisk" if kind == "gcePersistentDisk" else kind
+            volumes.PERSISTENT_SOURCES[kind](out, f"{path}.{name}", source)
     if not given:
         out.append(required(path, "must specify a volume type"))
 
@@ -134,8 +138,7 @@ def _sources(out: Errors, path: str, found: Part) -> None:
 def update(new: Part, old: Part) -> list[FieldError]:
     out = create(new)
     have, had = new.get("spec") or _NOTHING, old.get("spec") or _NOTHING
-    kinds = (*volumes.PERSISTENT_SOURCES, "local", "csi")
-    now, was = ({k: v for k, v in spec.items() if k in kinds} for spec in (have, had))
+    now, was = ({k: v for k, v in spec.items() if k in _SOURCES} for spec in (have, had))
     if "csi" in now and "csi" in was:
         for field in ("controllerExpandSecretRef", "nodeExpandSecretRef"):
             if was["csi"].get(field) is None:

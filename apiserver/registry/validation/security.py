@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import duplicate, invalid, not_supported, required
-from apiserver.registry.validation.common import Errors, local_descending_path, one_of, user_or_group_id
+from apiserver.registry.validation.common import Errors, known_value, local_descending_path, user_or_group_id
 
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -20,7 +20,7 @@ def container_context(out: Errors, path: str, context: Mapping[str, Any], host_u
     user_or_group_id(out, f"{path}.runAsUser", context.get("runAsUser"))
     user_or_group_id(out, f"{path}.runAsGroup", context.get("runAsGroup"))
     if (proc_mount := context.get("procMount")) is not None:
-        one_of(out, f"{path}.procMount", proc_mount, ("Default", "Unmasked"))
+        known_value(out, f"{path}.procMount", proc_mount, ("Default", "Unmasked"))
         if host_users and proc_mount == "Unmasked":
             out.append(invalid(f"{path}.procMount", proc_mount, "`hostUsers` must be false to use `Unmasked`"))
     if (profile := context.get("seccompProfile")) is not None:
@@ -70,7 +70,7 @@ def _pod_context_rest(out: Errors, path: str, context: Mapping[str, Any]) -> Non
     if sysctls := context.get("sysctls"):
         _sysctls(out, f"{path}.sysctls", sysctls)
     if (policy := context.get("fsGroupChangePolicy")) is not None:
-        one_of(out, f"{path}.fsGroupChangePolicy", policy, ("Always", "OnRootMismatch"))
+        known_value(out, f"{path}.fsGroupChangePolicy", policy, ("Always", "OnRootMismatch"))
     if (profile := context.get("seccompProfile")) is not None:
         _profile(out, f"{path}.seccompProfile", profile, "seccomp", "seccompProfile")
     if (windows := context.get("windowsOptions")) is not None:
@@ -78,9 +78,9 @@ def _pod_context_rest(out: Errors, path: str, context: Mapping[str, Any]) -> Non
     if (profile := context.get("appArmorProfile")) is not None:
         _app_armor_profile(out, f"{path}.appArmorProfile", profile)
     if (policy := context.get("supplementalGroupsPolicy")) is not None:
-        one_of(out, f"{path}.supplementalGroupsPolicy", policy, ("Merge", "Strict"))
+        known_value(out, f"{path}.supplementalGroupsPolicy", policy, ("Merge", "Strict"))
     if (policy := context.get("seLinuxChangePolicy")) is not None:
-        one_of(out, f"{path}.seLinuxChangePolicy", policy, ("MountOption", "Recursive"))
+        known_value(out, f"{path}.seLinuxChangePolicy", policy, ("MountOption", "Recursive"))
 
 
 def _profile(out: Errors, path: str, profile: Mapping[str, Any], what: str, field: str) -> None:

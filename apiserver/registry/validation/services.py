@@ -45,7 +45,7 @@ def create(obj: Part) -> list[FieldError]:
     labels(out, "spec.selector", spec.get("selector"))
     _session_affinity(out, spec)
     if kind != "ExternalName":
-        _cluster_ips(out, spec)
+        cluster_ips(out, spec)
     for i, address in enumerate(spec.get("externalIPs") or ()):
         before = len(out)
         for message in formats.ip_address(address):
@@ -119,7 +119,7 @@ def _session_affinity(out: Errors, spec: Part) -> None:
         out.append(forbidden(path, "must not be set when session affinity is None"))
 
 
-def _cluster_ips(out: Errors, spec: Part) -> None:
+def cluster_ips(out: Errors, spec: Part) -> None:
     """``clusterIP``, ``clusterIPs``, ``ipFamilies`` and ``ipFamilyPolicy`` agree with one another."""
     ip, ips, families = spec.get("clusterIP") or "", list(spec.get("clusterIPs") or ()), list(spec.get("ipFamilies") or ())
     path = "spec.clusterIPs"
