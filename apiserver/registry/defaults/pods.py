@@ -128,7 +128,7 @@ def _container(container: Object) -> None:
     if variables := container.get("env"):
         for variable in variables:
             if source := variable.get("valueFrom"):
-                _field_reference(source.get("fieldRef"))
+                _references(source)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if (probe := container.get(name)) is not None:
             _probe(probe)
@@ -174,9 +174,12 @@ def _http_get(action: Object | None) -> None:
         action["scheme"] = "HTTP"
 
 
-def _field_reference(reference: Object | None) -> None:
-    if reference is not None and not reference.get("apiVersion"):
-        reference["apiVersion"] = "v1"
+def _references(source: Object) -> None:
+    """To a field of the pod, or to a resource of a container: an unset divisor reads 0."""
+    if (field := source.get("fieldRef")) is not None and not field.get("apiVersion"):
+        field["apiVersion"] = "v1"
+    if (resource := source.get("resourceFieldRef")) is not None and resource.get("divisor") is None:
+        resource["divisor"] = "0"
 
 
 def default_volume(volume: Object) -> None:
@@ -197,7 +200,7 @@ def _default_mode(source: Object) -> None:
 def _downward_api(source: Object) -> None:
     _default_mode(source)
     for item in source.get("items") or ():
-        _field_reference(item.get("fieldRef"))
+        _references(item)
 
 
 def _projected(source: Object) -> None:
@@ -207,7 +210,7 @@ def _projected(source: Object) -> None:
             token["expirationSeconds"] = _TOKEN_SECONDS
         if downward := projection.get("downwardAPI"):
             for item in downward.get("items") or ():
-                _field_reference(item.get("fieldRef"))
+                _references(item)
 
 
 def _image(source: Object) -> None:

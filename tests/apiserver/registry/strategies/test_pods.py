@@ -48,7 +48,10 @@ def test_probes_volumes_and_field_references_get_their_defaults() -> None:
         **CONTAINER,
         "livenessProbe": {"httpGet": {"port": 80}},
         "readinessProbe": {"grpc": {"port": 1}},
-        "env": [{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        "env": [
+            {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+        ],
         "lifecycle": {"preStop": {"httpGet": {"port": "web"}}},
     }
     sources = [
@@ -62,6 +65,7 @@ def test_probes_volumes_and_field_references_get_their_defaults() -> None:
     assert made["livenessProbe"] == {"httpGet": {"port": 80, "path": "/", "scheme": "HTTP"}, **probe}
     assert made["readinessProbe"] == {"grpc": {"port": 1, "service": ""}, **probe}
     assert made["env"][0]["valueFrom"]["fieldRef"]["apiVersion"] == "v1"
+    assert made["env"][1]["valueFrom"]["resourceFieldRef"] == {"resource": "limits.cpu", "divisor": "0"}
     assert made["lifecycle"]["preStop"]["httpGet"]["scheme"] == "HTTP"
     assert spec["volumes"][0]["emptyDir"] == {}
     assert spec["volumes"][1]["secret"]["defaultMode"] == 420
