@@ -35,7 +35,7 @@ def create(obj: Part, *, tolerant: bool = False) -> list[FieldError]:
     if wrong:
         out.append(invalid("spec.request", request, wrong))
     if not usages:
-        out.append(required("spec.usages"))
+        out.append(required("spec.usages", "usages must be provided"))
     if not tolerant:
         for i, usage in enumerate(usages):
             if usage not in _USAGES:
@@ -94,7 +94,7 @@ def _certificate_error(encoded: str) -> str:
 def signer_name(out: Errors, path: str, name: str) -> None:
     """``example.com/some-signer``."""
     if not name:
-        out.append(required(path))
+        out.append(required(path, "signerName must be provided"))
         return
     parts = name.split("/")
     if len(parts) != 2:

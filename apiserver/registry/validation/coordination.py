@@ -15,7 +15,7 @@ Part = Mapping[str, Any]
 def lease(obj: Part) -> list[FieldError]:
     out: Errors = []
     spec = obj.get("spec") or {}
-    seconds, transitions, holder = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions"), spec.get("holderIdentity")
+    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     if seconds is not None and seconds <= 0:
         out.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
     if transitions is not None and transitions < 0:
@@ -23,8 +23,6 @@ def lease(obj: Part) -> list[FieldError]:
     strategy = spec.get("strategy")
     if strategy is not None:
         checked(out, "spec.strategy", strategy, names.qualified_name)
-    if holder is not None and not holder:
-        out.append(invalid("spec.holderIdentity", holder, "must not be empty"))
     if spec.get("preferredHolder") and strategy is None:
         out.append(invalid("spec.preferredHolder", spec["preferredHolder"], "can only be specified when `strategy` is set"))
     return out

@@ -193,15 +193,15 @@ def network_policy(obj: Part) -> list[FieldError]:
         out.append(invalid("spec.policyTypes", types, "may not specify more than two policyTypes"))
         return out
     for i, kind in enumerate(types):
-        if kind not in ("Egress", "Ingress"):
-            out.append(not_supported(f"spec.policyTypes[{i}]", kind, ["Egress", "Ingress"]))
+        if kind not in ("Ingress", "Egress"):
+            out.append(not_supported(f"spec.policyTypes[{i}]", kind, ["Ingress", "Egress"]))
     return out
 
 
 def _policy_port(out: Errors, path: str, port: Part) -> None:
     protocol, number, end = port.get("protocol"), port.get("port"), port.get("endPort")
     if protocol is not None and protocol not in ("TCP", "UDP", "SCTP"):
-        out.append(not_supported(f"{path}.protocol", protocol, ["SCTP", "TCP", "UDP"]))
+        out.append(not_supported(f"{path}.protocol", protocol, ["TCP", "UDP", "SCTP"]))
     if number is None:
         if end is not None:
             out.append(required(f"{path}.port", "must be specified when `endPort` is set"))

@@ -113,6 +113,14 @@ def _csi(out: Errors, path: str, source: Part) -> None:
                 checked(out, f"{path}.{part}", reference[part], check)
 
 
+def _endpoints_namespace(out: Errors, path: str, namespace: str) -> None:
+    if not namespace:
+        words = "if the endpointnamespace is set, it must be a valid namespace name"
+        out.append(invalid(path, namespace, words))
+    else:
+        checked(out, path, namespace, names.dns1123_label)
+
+
 def _sources(out: Errors, path: str, found: Part) -> None:
     given = False
     for kind in _SOURCES:
@@ -129,6 +137,8 @@ def _sources(out: Errors, path: str, found: Part) -> None:
         elif kind == "csi":
             _csi(out, f"{path}.csi", source)
         else:
+            if kind == "glusterfs" and source.get("endpointsNamespace") is not None:
+                _endpoints_namespace(out, f"{path}.glusterfs.endpointsNamespace", source["endpointsNamespace"])
             name = "persistentDisk" if kind == "gcePersistentDisk" else kind
             volumes.PERSISTENT_SOURCES[kind](out, f"{path}.{name}", source)
     if not given:

@@ -45,7 +45,8 @@ def autoscaler(obj: Part, lowest: int = 1) -> list[FieldError]:
     _reference(out, "spec.scaleTargetRef", spec.get("scaleTargetRef") or _NOTHING)
     percentage = spec.get("targetCPUUtilizationPercentage")
     if percentage is not None and percentage < 1:
-        out.append(invalid("spec.targetCPUUtilizationPercentage", percentage, "must be greater than 0"))
+        # where autoscaling/v2, to which v1 is converted, has it
+        out.append(invalid("spec.metrics[0].resource.target.averageUtilization", percentage, "must be greater than 0"))
     metrics = spec.get("metrics") or ()
     for i, metric in enumerate(metrics):
         _metric(out, f"spec.metrics[{i}]", metric)
@@ -249,7 +250,8 @@ def runtime_class(obj: Part) -> list[FieldError]:
     if (found := obj.get("scheduling")) is not None:
         labels(out, "scheduling.nodeSelector", found.get("nodeSelector"))
         tolerations = found.get("tolerations") or ()
-        scheduling.tolerations(out, "scheduling.tolerations", tolerations)
+        # the part stands twice in the paths of Kubernetes' errors too
+        scheduling.tolerations(out, "scheduling.tolerations.tolerations", tolerations)
         seen: list[tuple[Any, ...]] = []
         for i, toleration in enumerate(tolerations):
             key = tuple(toleration.get(field) for field in ("key", "operator", "value", "effect"))

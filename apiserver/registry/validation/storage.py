@@ -22,10 +22,10 @@ from apiserver.registry.validation.common import (
     checked,
     equal,
     immutable,
+    known_value,
     label_key,
     label_selector,
     nonnegative,
-    one_of,
 )
 from apiserver.registry.validation.volumes import csi_driver_name
 
@@ -47,7 +47,11 @@ def storage_class(obj: Part) -> list[FieldError]:
     policy = obj.get("reclaimPolicy")
     if policy and policy not in ("Delete", "Retain"):
         out.append(not_supported("reclaimPolicy", policy, ["Delete", "Retain"]))
-    one_of(out, "volumeBindingMode", obj.get("volumeBindingMode"), ("Immediate", "WaitForFirstConsumer"))
+    mode = obj.get("volumeBindingMode")
+    if mode is None:
+        out.append(required("volumeBindingMode"))
+    else:
+        known_value(out, "volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer"))
     _topologies(out, obj.get("allowedTopologies") or ())
     return out
 
@@ -76,7 +80,8 @@ def _parameters(out: Errors, path: str, parameters: Part, *, may_be_empty: bool)
 
 
 def _topologies(out: Errors, terms: Any) -> None:
-    earlier: list[dict[str, set[str]]] = []
+    # a term that says nothing equals the nothing before all terms
+    earlier: list[dict[str, set[str]]] = [{}]
     for i, term in enumerate(terms):
         found: dict[str, set[str]] = {}
         for j, expression in enumerate(term.get("matchLabelExpressions") or ()):

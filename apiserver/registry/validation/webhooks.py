@@ -3,11 +3,12 @@ is reached (also of CRD conversion)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from apiserver.machinery import names
+from apiserver.machinery import go_json, names
 from apiserver.machinery.field_errors import FieldError, duplicate, invalid, not_supported, required, too_many
 from apiserver.registry.validation import formats
 from apiserver.registry.validation.common import Errors, label_selector
@@ -19,6 +20,8 @@ _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")
 _NO_SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
+_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+_SCHEME = re.compile("[A-Za-z][-+.A-Za-z0-9]*").fullmatch
 _URL_FORM = "; desired format: https://host[/path]"
 TIMEOUT_SECONDS_MAX = 30
 MATCH_CONDITIONS_MAX = 64
@@ -86,23 +89,40 @@ def client_config(out: Errors, path: str, config: Part) -> None:
 
 
 def _url(out: Errors, path: str, url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        host = parts.netloc.rpartition("@")[2]
-        user = parts.netloc.rpartition("@")[0]
-    except ValueError as error:
-        out.append(required(path, f"url must be a valid URL: {error}{_URL_FORM}"))
+    wrong = _url_error(url)
+    if wrong:
+        out.append(required(path, f"url must be a valid URL: parse {go_json.quote(url)}: {wrong}{_URL_FORM}"))
         return
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
     if parts.scheme != "https":
         out.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"))
     if not host:
-        out.append(invalid(path, host, f"host must be specified{_URL_FORM}"))
+        out.append(invalid(path, host, f"host must be provided{_URL_FORM}"))
     if user:
         out.append(invalid(path, user, "user information is not permitted in the URL"))
     if parts.fragment:
         out.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
     if parts.query:
         out.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
+
+
+def _url_error(url: str) -> str:
+    """Why Go cannot parse a URL; "" where it can."""
+    if any(c < " " or c == "\x7f" for c in url):
+        return "net/url: invalid control character in URL"
+    if escape := _BAD_ESCAPE.search(url):
+        return f'invalid URL escape "{url[escape.start() : escape.start() + 3]}"'
+    scheme, colon, _ = url.partition(":")
+    if colon and not scheme:
+        return "missing protocol scheme"
+    if colon and not _SCHEME(scheme) and "/" not in scheme:
+        return "first path segment in URL cannot contain colon"
+    try:
+        _ = urlsplit(url).port
+    except ValueError:
+        return "invalid port or address after host"
+    return ""
 
 
 def service_reference(out: Errors, path: str, service: Part) -> None:

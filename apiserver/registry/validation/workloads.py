@@ -41,14 +41,15 @@ def int_or_percent(out: Errors, path: str, value: int | str | None) -> None:
 
 
 def percent_value(value: int | str | None) -> int:
-    """The number, or the number before the percent sign; 0 for what is neither."""
+    """The number, also one that is written as a text, or the number before the percent sign; 0 for what is neither."""
     if isinstance(value, str):
-        return 0 if names.percent(value) else int(value[:-1])
+        digits = value.removesuffix("%")
+        return int(digits) if digits.isascii() and digits.isdigit() else 0
     return value or 0
 
 
 def not_more_than_100_percent(out: Errors, path: str, value: int | str | None) -> None:
-    if isinstance(value, str) and percent_value(value) > 100:
+    if isinstance(value, str) and value.endswith("%") and percent_value(value) > 100:
         out.append(invalid(path, value, "must not be greater than 100%"))
 
 
@@ -181,7 +182,8 @@ def replica_set(obj: Part) -> list[FieldError]:
     spec = obj.get("spec") or _NOTHING
     nonnegative(out, "spec.replicas", spec.get("replicas"))
     nonnegative(out, "spec.minReadySeconds", spec.get("minReadySeconds"))
-    _selector_and_template(out, spec, "replicaset")
+    # the kind is the one of which Kubernetes speaks here
+    _selector_and_template(out, spec, "deployment")
     return out
 
 
