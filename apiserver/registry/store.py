@@ -48,7 +48,9 @@ class Store:
         self.storage = storage
         self.strategy = strategy
         self.env = env
-        self.converts = info.api_version != stored.api_version
+        self._converts = info.api_version != stored.api_version
+        # objects that an older server stored in another version start otherwise
+        self._type_prefix = codec.type_prefix(info.api_version, info.kind)
         self.supports_grace = info.group == "" and info.resource == "pods"
 
     # -- reads ---------------------------------------------------------------------------------------------------------------
@@ -91,12 +93,11 @@ class Store:
 
     def decode(self, stored: StoredObject) -> Object:
         """A stored object as a dict of the caller's own, in the served version."""
-        obj = stored.decode()
-        return conversion.convert(obj, self.info) if self.converts else obj
+        return conversion.convert(stored.decode(), self.info)
 
     def served(self, stored: StoredObject) -> bytes:
         """The JSON that is served for a stored object."""
-        return stored.raw if not self.converts else self.encode(self.decode(stored))
+        return stored.raw if stored.raw.startswith(self._type_prefix) else self.encode(self.decode(stored))
 
     def encode(self, obj: Object) -> bytes:
         """JSON of an object in the served version, resourceVersion included if it has one."""
@@ -104,11 +105,8 @@ class Store:
         value = codec.encode(obj)
         return codec.served(value, int(version)) if version else value
 
-    def stored_type_prefix(self) -> bytes:
-        return codec.type_prefix(self.stored.api_version, self.stored.kind)
-
     def _to_storage(self, obj: Object) -> Object:
-        return conversion.convert(dict(obj), self.stored) if self.converts else obj
+        return conversion.convert(dict(obj), self.stored) if self._converts else obj
 
     def _unwritten(self, path: str, obj: Object, revision: int) -> StoredObject:
         """What a dry run answers."""
