@@ -17,6 +17,7 @@ from controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSet
 from controllers.resourcequota.controller import ResourceQuotaController
 from controllers.scheduler.controller import Scheduler
 from controllers.serviceaccount.controller import RootCAPublisher, ServiceAccountsController
+from controllers.storageprotection.controller import ClaimProtectionController, VolumeProtectionController
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,10 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: GarbageCollector(context)),
     Registration(name="resourcequota", component="resourcequota-controller", service_account="resourcequota-controller",
                  build=lambda context, _: ResourceQuotaController(context)),
+    Registration(name="pvc-protection", component="pvc-protection-controller", service_account="pvc-protection-controller",
+                 build=lambda context, _: ClaimProtectionController(context)),
+    Registration(name="pv-protection", component="pv-protection-controller", service_account="pv-protection-controller",
+                 build=lambda context, _: VolumeProtectionController(context)),
     Registration(name="node-lifecycle-controller", component="node-controller", service_account="node-controller",
                  build=lambda context, options: NodeLifecycleController(context, options)),
     # the role system:kube-scheduler is bound to a user of that name, not to a ServiceAccount
