@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from controllers.cache.informer_factory import InformerFactory
 from controllers.client import kubeconfig
+from controllers.client.discovery import discover
 from controllers.client.interface import Api
 from controllers.client.rate_limiter import TokenBucket
 from controllers.client.rest import Client, Transport, wait_until_ready
@@ -87,24 +88,34 @@ class Manager:
     async def _work(self, client: Client, transport: Transport, tokens: Transport, on_started: Callable[[], None] | None) -> None:
         self.health.leading = True
         informers = InformerFactory(client, clock=self._clock, rng=self._random, resync_seconds=self._options.min_resync_period)
+        served = {one.resource for one in (await discover(client)).resources}
         async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-            running: list[tuple[Registration, Controller]] = []
+            running: list[tuple[Registration, ControllerContext, Controller]] = []
             for registration in selected(CONTROLLERS, self._options.controllers):
+                if registration.requires is not None and registration.requires not in served:
+                    log.info("controller %s is left out: the server has no %s", registration.name, registration.requires.qualified)
+                    continue
                 api = self._api_of(registration, client, transport, tokens, stack)
                 broadcaster = EventBroadcaster(api, clock=self._clock, rng=self._random)
-                context = ControllerContext(api=api, informers=informers, recorder=broadcaster.recorder(registration.component),
+                context = ControllerContext(api=api, informers=informers.view(), recorder=broadcaster.recorder(registration.component),
                                             clock=self._clock, rng=self._random)
-                running.append((registration, registration.build(context, self._options)))
+                running.append((registration, context, registration.build(context, self._options)))
                 group.create_task(broadcaster.run(), name=f"{registration.name} events")
             group.create_task(informers.run(), name="informers")
+            for registration, context, controller in running:
+                group.create_task(self._run_one(context, controller), name=registration.name)
+            self.health.running = tuple(registration.name for registration, _, _ in running)
             await self._wait_until_synced(informers)
-            for registration, controller in running:
-                group.create_task(controller.run(), name=registration.name)
-            self.health.running = tuple(registration.name for registration, _ in running)
             self.health.synced = True
             log.info("controllers started count=%d", len(running))
             if on_started is not None:
                 on_started()
+
+    @staticmethod
+    async def _run_one(context: ControllerContext, controller: Controller) -> None:
+        """A controller works as soon as its own informers have seen everything."""
+        await context.informers.wait_until_synced()
+        await controller.run()
 
     def _api_of(self, registration: Registration, client: Client, transport: Transport, tokens: Transport,
                 stack: contextlib.AsyncExitStack) -> Api:

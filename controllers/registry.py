@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from controllers.client.resources import ENDPOINT_SLICES, Resource
 from controllers.clusterroleaggregation.controller import ClusterRoleAggregationController
 from controllers.deployment.controller import DeploymentController
+from controllers.endpoints.controller import EndpointsController, EndpointSliceController
 from controllers.garbagecollector.controller import GarbageCollector
+from controllers.job.controller import JobController
 from controllers.lib.context import Controller, ControllerContext
 from controllers.namespace.controller import NamespaceController
 from controllers.nodelifecycle.controller import NodeLifecycleController
@@ -18,6 +21,7 @@ from controllers.resourcequota.controller import ResourceQuotaController
 from controllers.scheduler.controller import Scheduler
 from controllers.serviceaccount.controller import RootCAPublisher, ServiceAccountsController
 from controllers.storageprotection.controller import ClaimProtectionController, VolumeProtectionController
+from controllers.ttlafterfinished.controller import TTLAfterFinishedController
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,8 @@ class Registration:
     component: str
     service_account: str
     build: Callable[[ControllerContext, ManagerOptions], Controller]
+    #: the resource without which there is nothing to do; where the server has it not, the controller is left out
+    requires: Resource | None = None
     own_kubeconfig: Callable[[ManagerOptions], Path | None] = lambda _: None
 
 
@@ -45,6 +51,13 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: ServiceAccountsController(context)),
     Registration(name="root-ca-cert-publisher", component="root-ca-cert-publisher", service_account="root-ca-cert-publisher",
                  build=lambda context, options: RootCAPublisher(context, options.root_ca())),
+    Registration(name="job", component="job-controller", service_account="job-controller", build=lambda context, _: JobController(context)),
+    Registration(name="ttl-after-finished", component="ttl-after-finished-controller", service_account="ttl-after-finished-controller",
+                 build=lambda context, _: TTLAfterFinishedController(context)),
+    Registration(name="endpoint", component="endpoint-controller", service_account="endpoint-controller",
+                 build=lambda context, _: EndpointsController(context)),
+    Registration(name="endpointslice", component="endpoint-slice-controller", service_account="endpointslice-controller",
+                 build=lambda context, _: EndpointSliceController(context), requires=ENDPOINT_SLICES),
     Registration(name="namespace", component="namespace-controller", service_account="namespace-controller",
                  build=lambda context, _: NamespaceController(context)),
     Registration(name="garbagecollector", component="garbage-collector-controller", service_account="generic-garbage-collector",

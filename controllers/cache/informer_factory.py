@@ -11,6 +11,23 @@ from controllers.client.resources import Resource
 from controllers.lib.clock import Clock
 
 
+class InformerView:
+    """The factory as one controller sees it: it remembers which informers that one asked for, and waits for no others."""
+
+    def __init__(self, factory: InformerFactory) -> None:
+        self._factory = factory
+        self._asked_for: dict[SharedInformer, None] = {}
+
+    def informer(self, resource: Resource, namespace: str = "") -> SharedInformer:
+        found = self._factory.informer(resource, namespace)
+        self._asked_for[found] = None
+        return found
+
+    async def wait_until_synced(self) -> None:
+        for informer in self._asked_for:
+            await informer.wait_until_synced()
+
+
 class InformerFactory:
     """Informers are asked for while controllers are built, then ``run``; one asked for later is started by the caller."""
 
@@ -27,6 +44,9 @@ class InformerFactory:
                                    resync_seconds=self._resync_seconds, detect_mutations=self._detect_mutations)
             self._informers[resource, namespace] = found
         return found
+
+    def view(self) -> InformerView:
+        return InformerView(self)
 
     async def run(self) -> None:
         """Runs every informer until cancelled."""

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Protocol
 
-from controllers.cache.informer_factory import InformerFactory
+from controllers.cache.informer_factory import InformerView
 from controllers.client.interface import Api
 from controllers.lib.clock import Clock
 from controllers.lib.events import EventRecorder
@@ -17,7 +17,7 @@ class ControllerContext:
     """``api`` speaks as this controller; ``informers`` are shared by all and read as the manager."""
 
     api: Api
-    informers: InformerFactory
+    informers: InformerView
     recorder: EventRecorder
     clock: Clock
     rng: random.Random

@@ -19,8 +19,9 @@ from controllers.lib import selectors
 from controllers.lib.context import ControllerContext
 from controllers.lib.controller_ref import claim
 from controllers.lib.expectations import Expectations
+from controllers.lib.owned_pods import OwnedPods
 from controllers.lib.pod_control import PodControl, pod_from_template, slow_start
-from controllers.lib.pod_index import BY_CONTROLLER, index_by_controller, orphans_key
+from controllers.lib.pod_index import BY_CONTROLLER, index_by_controller
 from controllers.replicaset import decision
 from controllers.workqueue.rate_limiting_queue import RateLimitingQueue
 from controllers.workqueue.worker import run_workers
@@ -60,11 +61,10 @@ class ReplicaSetController:
         self._pod_control = PodControl(context.api, context.recorder)
         self._sets = context.informers.informer(sort.resource)
         self._pods = context.informers.informer(PODS)
-        self._pods.add_index(BY_CONTROLLER, index_by_controller)
+        self._owned = OwnedPods(self._pods, self._sets, sort.resource, self._expectations, self._enqueue, sort.selector_of)
         self._sets.add_index(BY_CONTROLLER, index_by_controller)
         self._sets.add_handler(EventHandler(on_add=self._enqueue, on_update=lambda _, new: self._enqueue(new),
                                             on_delete=self._on_set_delete))
-        self._pods.add_handler(EventHandler(on_add=self._on_pod_add, on_update=self._on_pod_update, on_delete=self._on_pod_delete))
 
     async def run(self) -> None:
         await run_workers(self._sort.component, self.queue, self.sync, workers=WORKERS)
@@ -77,53 +77,6 @@ class ReplicaSetController:
     def _on_set_delete(self, controller: Object) -> None:
         self._expectations.forget(key_of(controller))
         self._enqueue(controller)
-
-    def _owner_of(self, pod: Object) -> Object | None:
-        reference = objects.controller_of(pod)
-        if reference is None or reference.get("kind") != self._sort.resource.kind:
-            return None
-        namespace = objects.namespace(pod)
-        found = self._sets.indexer.get(f"{namespace}/{reference.get('name')}")
-        return found if found is not None and objects.uid(found) == reference.get("uid") else None
-
-    def _enqueue_possible_owners(self, pod: Object) -> None:
-        for candidate in self._sets.indexer.in_namespace(objects.namespace(pod)):
-            selector = self._sort.selector_of(candidate)
-            if not selectors.is_empty(selector) and selectors.matches(selector, objects.labels(pod)):
-                self._enqueue(candidate)
-
-    def _on_pod_add(self, pod: Object) -> None:
-        if objects.is_being_deleted(pod):
-            self._on_pod_delete(pod)  # first seen on its way out: it counts as deleted
-            return
-        owner = self._owner_of(pod)
-        if owner is not None:
-            self._expectations.creation_observed(key_of(owner))
-            self._enqueue(owner)
-        elif objects.controller_of(pod) is None:
-            self._enqueue_possible_owners(pod)
-
-    def _on_pod_update(self, old: Object, new: Object) -> None:
-        if objects.resource_version(old) == objects.resource_version(new):
-            return  # a resync: nothing happened
-        if objects.is_being_deleted(new):
-            self._on_pod_delete(new)
-            return
-        before, after = self._owner_of(old), self._owner_of(new)
-        if before is not None and (after is None or objects.uid(before) != objects.uid(after)):
-            self._enqueue(before)
-        if after is not None:
-            self._enqueue(after)
-        elif objects.controller_of(new) is None and (
-            objects.labels(old) != objects.labels(new) or objects.controller_of(old) is not None
-        ):
-            self._enqueue_possible_owners(new)
-
-    def _on_pod_delete(self, pod: Object) -> None:
-        owner = self._owner_of(pod)
-        if owner is not None:
-            self._expectations.deletion_observed(key_of(owner), key_of(pod))
-            self._enqueue(owner)
 
     # a key → what it needs
 
@@ -165,10 +118,7 @@ class ReplicaSetController:
 
     def _cached_candidates(self, controller: Object) -> list[Object]:
         """Active pods that are ours or nobody's."""
-        indexer = self._pods.indexer
-        found = indexer.by_index(BY_CONTROLLER, objects.uid(controller)) + indexer.by_index(
-            BY_CONTROLLER, orphans_key(objects.namespace(controller)))
-        return [pod for pod in found if pod_facts.is_active(pod)]
+        return [pod for pod in self._owned.candidates(controller) if pod_facts.is_active(pod)]
 
     async def _live_candidates(self, key: str, controller: Object, selector: Object | None, cached: list[Object]) -> list[Object]:
         """The same from the server; the set stays uncertain while the cache shows others of ours."""
