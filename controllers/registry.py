@@ -20,6 +20,7 @@ from controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSet
 from controllers.resourcequota.controller import ResourceQuotaController
 from controllers.scheduler.controller import Scheduler
 from controllers.serviceaccount.controller import RootCAPublisher, ServiceAccountsController
+from controllers.statefulset.controller import StatefulSetController
 from controllers.storageprotection.controller import ClaimProtectionController, VolumeProtectionController
 from controllers.ttlafterfinished.controller import TTLAfterFinishedController
 
@@ -62,6 +63,8 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: NamespaceController(context)),
     Registration(name="garbagecollector", component="garbage-collector-controller", service_account="generic-garbage-collector",
                  build=lambda context, _: GarbageCollector(context)),
+    Registration(name="statefulset", component="statefulset-controller", service_account="statefulset-controller",
+                 build=lambda context, _: StatefulSetController(context)),
     Registration(name="resourcequota", component="resourcequota-controller", service_account="resourcequota-controller",
                  build=lambda context, _: ResourceQuotaController(context)),
     Registration(name="pvc-protection", component="pvc-protection-controller", service_account="pvc-protection-controller",
