@@ -14,7 +14,7 @@ from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.subresources import Subresources
 from apiserver.handlers.update import update
-from apiserver.handlers.watch import watch
+from apiserver.handlers.watch import WRITE_CHUNK_KEY, watch
 from apiserver.machinery import status
 from apiserver.registry.registry import VIRTUAL, Registry
 from apiserver.request.body import ClientGoneError, Receive
@@ -58,6 +58,8 @@ class ResourceEndpoint:
         if not info.is_resource_request:
             await self._fallback(scope, receive, send)
             return
+        if info.verb == "watch":
+            context.extra[WRITE_CHUNK_KEY] = scope.get(WRITE_CHUNK_KEY)
         try:
             await self._serve(info, context, receive, send)
         except ClientGoneError:

@@ -33,6 +33,9 @@ PIECE_BYTES = 256 * 1024
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
+#: In the ASGI scope, where the server has it: ``write_chunk(framed) -> bool`` writes a chunk of the response at once, if it can.
+WRITE_CHUNK_KEY = "sampan.write_chunk"
+
 EncodeEvent = Callable[[EventType, ChangeEvent], bytes]
 
 
@@ -97,6 +100,7 @@ async def _serve(
     timers.append(loop.call_later(timeout_seconds + END_GRACE_SECONDS, watcher.cut))
     gone = asyncio.ensure_future(_disconnected(receive, watcher))
     watcher.on_overflow = task.cancel
+    direct = stream.direct()
     try:
         await stream.start(send)
         for piece in stream.initial(objects):
@@ -111,7 +115,9 @@ async def _serve(
             elif watcher.ended:
                 break
             else:
+                watcher.direct = direct
                 await watcher.wait()
+                watcher.direct = None
         if not gone.done():
             await send({"type": "http.response.body", "body": b""})
     except asyncio.CancelledError:
@@ -180,6 +186,26 @@ class _Stream:
                 lines.append(self._encode(*entry))
         return lines[0] if len(lines) == 1 else b"".join(lines)
 
+    def direct(self) -> Callable[[list[Any]], bool] | None:
+        """A way to write events without waking the handler, which costs more than the writing: the framed chunk of one event is the same
+        bytes for all watches of this form."""
+        write_chunk: Callable[[bytes], bool] | None = self._context.extra.get(WRITE_CHUNK_KEY)
+        if write_chunk is None or self._key is None:
+            return None
+        shared_key = self._key
+
+        def write(batch: list[Any]) -> bool:
+            if len(batch) == 1 and not isinstance(batch[0], Bookmark):
+                type, event = batch[0]
+                key = (type, shared_key, "chunk")
+                framed = event.encoded.get(key)
+                if framed is None:
+                    framed = event.encoded[key] = _framed(self._encode(type, event))
+                return write_chunk(framed)
+            return write_chunk(_framed(self.encode(batch)))
+
+        return write
+
     def _encode_object(self, type: EventType, event: ChangeEvent) -> bytes:
         key = (type, self._key)
         line = event.encoded.get(key)
@@ -222,6 +248,11 @@ def _subject(type: EventType, event: ChangeEvent) -> StoredObject:
     if type is not EventType.DELETED or event.type is EventType.DELETED:
         return event.object
     return event.last_matching()
+
+
+def _framed(body: bytes) -> bytes:
+    """RFC 9112 §7.1."""
+    return b"%x\r\n%b\r\n" % (len(body), body)
 
 
 def _line(type: str, raw: bytes) -> bytes:

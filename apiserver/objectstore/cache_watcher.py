@@ -30,13 +30,33 @@ class CacheWatcher:
 
     An object that starts to match becomes ADDED, one that ceases to match DELETED (with the new resourceVersion and the last state
     that matched). ``after``: changes up to this revision have been delivered already or are not wanted.
+
+    A handler that waits may set ``direct``: it is then called, without waking the handler, with all that one turn of the event source
+    has brought, and answers whether that is on its way. ``dirty`` is the source's list of watchers that such a call is due for.
     """
 
-    __slots__ = ("_on_close", "_queue", "_waiter", "after", "ended", "on_overflow", "overflowed", "selection")
+    __slots__ = (
+        "_dirty",
+        "_is_dirty",
+        "_on_close",
+        "_queue",
+        "_waiter",
+        "after",
+        "direct",
+        "ended",
+        "on_overflow",
+        "overflowed",
+        "selection",
+    )
 
-    def __init__(self, selection: Selection, after: int, on_close: Callable[[CacheWatcher], None]) -> None:
+    def __init__(
+        self, selection: Selection, after: int, on_close: Callable[[CacheWatcher], None], dirty: list[CacheWatcher] | None = None
+    ) -> None:
         self.selection = selection
         self.after = after
+        self.direct: Callable[[list[Delivery | Bookmark]], bool] | None = None
+        self._dirty = dirty
+        self._is_dirty = False
         self.ended = False
         self.overflowed = False
         #: called when the watch is cut because its reader is too slow
@@ -54,8 +74,19 @@ class CacheWatcher:
             self._queue.append(delivery)
             if len(self._queue) > QUEUE_EVENTS_MAX:
                 self.cut()
-            else:
+            elif self.direct is None or self._dirty is None:
                 self._wake()
+            elif not self._is_dirty:
+                self._is_dirty = True
+                self._dirty.append(self)
+
+    def flush(self) -> None:
+        """At the end of a turn of the event source: pass on what it has brought."""
+        self._is_dirty = False
+        if self._queue and self.direct is not None and self.direct(list(self._queue)):
+            self._queue.clear()
+        else:
+            self._wake()
 
     def push_all(self, events: list[ChangeEvent]) -> None:
         """History, before the watcher is live: without the bound, since it is in memory already."""
@@ -69,7 +100,7 @@ class CacheWatcher:
     def bookmark(self, revision: int, *, initial_events_end: bool = False) -> None:
         if not self.ended:
             self._queue.append(Bookmark(revision, initial_events_end=initial_events_end))
-            self._wake()
+            self.flush()
 
     def take(self) -> list[Delivery | Bookmark]:
         """All that is there."""
@@ -90,6 +121,7 @@ class CacheWatcher:
     def end(self) -> None:
         """No further event; what is queued can still be taken. Idempotent."""
         if not self.ended:
+            self.direct = None
             self.ended = True
             self._on_close(self)
             self._wake()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 
 from apiserver.objectstore import codec
+from apiserver.objectstore.cache_watcher import CacheWatcher
 from apiserver.objectstore.interface import REGISTRY_PREFIX, FutureRevisionError, StoredObject
 from apiserver.objectstore.watch_cache import WatchCache
 from storage import api, errors
@@ -34,6 +35,8 @@ class EventSource:
         self._two_part: set[bytes] = set()
         self._loading: dict[WatchCache, list[tuple[str, api.Event]]] = {}
         self._watcher: api.Watcher | None = None
+        #: watchers with something to pass on at the end of the turn
+        self.dirty: list[CacheWatcher] = []
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self.revision = 0
         self.alive = False
@@ -107,6 +110,15 @@ class EventSource:
 
     def drain(self, batches_max: int = 1 << 62) -> bool:
         """Apply what the store has ready; whether nothing is left. Raises StoreError when the watch has broken."""
+        try:
+            return self._drain(batches_max)
+        finally:
+            if self.dirty:
+                due, self.dirty[:] = list(self.dirty), []
+                for watcher in due:
+                    watcher.flush()
+
+    def _drain(self, batches_max: int) -> bool:
         watcher = self._watcher
         assert watcher is not None
         take = watcher.take

@@ -239,7 +239,7 @@ class KvObjectStorage:
     def _live(
         self, selection: Selection, after: int, events: list[ChangeEvent] | None = None, *, initial_events_end: bool = False
     ) -> CacheWatcher:
-        watcher = CacheWatcher(selection, after, self.cache.unregister)
+        watcher = CacheWatcher(selection, after, self.cache.unregister, self._source.dirty)
         if events:
             watcher.push_all([event for event in events if self.cache.covers(selection, event)])
         if initial_events_end:

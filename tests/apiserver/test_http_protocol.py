@@ -1,0 +1,155 @@
+"""The listener over real sockets: one packet for a small answer, watches by chunks, bounds on slow clients, an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+import pytest
+
+from apiserver import http_protocol
+from apiserver.http_protocol import CorkedTransport, HttpListener
+from tests.apiserver.api import Api
+
+CM = "/api/v1/namespaces/ns-a/configmaps"
+HEAD = "Host: x\r\nAuthorization: Bearer admin-token\r\n"
+
+
+@contextlib.asynccontextmanager
+async def listening(app: Any) -> AsyncIterator[tuple[HttpListener, int]]:
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    sock.setblocking(False)
+    http = HttpListener(app, sock, None)
+    await http.start()
+    try:
+        yield http, sock.getsockname()[1]
+    finally:
+        await http.stop()
+
+
+async def read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    lines = head.split("\r\n")
+    return int(lines[0].split()[1]), {k.lower(): v for k, _, v in (line.partition(": ") for line in lines[1:] if line)}
+
+
+async def read_chunk(reader: asyncio.StreamReader) -> bytes:
+    size = int(await reader.readline(), 16)
+    return (await reader.readexactly(size + 2))[:-2]
+
+
+async def get(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str) -> tuple[int, bytes]:
+    writer.write(f"GET {path} HTTP/1.1\r\n{HEAD}\r\n".encode())
+    code, headers = await read_head(reader)
+    return code, await reader.readexactly(int(headers["content-length"]))
+
+
+async def test_a_watch_flushes_each_event_and_leaves_the_connection_usable(api: Api) -> None:
+    """Field case AA2."""
+    version = (await api.get(CM)).json["metadata"]["resourceVersion"]
+    async with listening(api.server.app) as (_, port), asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET {CM}?watch=1&resourceVersion={version}&timeoutSeconds=1 HTTP/1.1\r\n{HEAD}\r\n".encode())
+        code, headers = await read_head(reader)
+        assert (code, headers["transfer-encoding"]) == (200, "chunked")
+        assert "content-length" not in headers
+        for name in ("a", "b"):
+            await api.created(CM, {"metadata": {"name": name}})
+            event = orjson.loads(await read_chunk(reader))
+            assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", name)
+        assert await read_chunk(reader) == b""  # 0\r\n\r\n after a second
+        assert (await get(reader, writer, f"{CM}/a"))[0] == 200
+        writer.close()
+
+
+async def test_many_events_at_once_arrive_in_order(api: Api) -> None:
+    version = (await api.get(CM)).json["metadata"]["resourceVersion"]
+    await api.created(CM, {"metadata": {"name": "a"}})
+    async with listening(api.server.app) as (_, port), asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET {CM}?watch=1&resourceVersion={version} HTTP/1.1\r\n{HEAD}\r\n".encode())
+        await read_head(reader)
+        await asyncio.gather(*(api.patch(f"{CM}/a", {"data": {f"k{n}": "v"}}) for n in range(30)))
+        data = b""
+        while data.count(b"\n") < 31:
+            data += await read_chunk(reader)
+        writer.close()
+    versions = [int(orjson.loads(line)["object"]["metadata"]["resourceVersion"]) for line in data.splitlines()]
+    assert versions == sorted(set(versions)) and len(versions) == 31
+
+
+async def test_the_end_of_the_server_ends_a_watch_with_its_last_chunk(api: Api) -> None:
+    async with listening(api.server.app) as (http, port), asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET {CM}?watch=1 HTTP/1.1\r\n{HEAD}\r\n".encode())
+        await read_head(reader)
+        api.server.stop()
+        assert await read_chunk(reader) == b""
+        await http.stop()
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_head_that_does_not_come_closes_the_connection(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_SECONDS", 0.05)
+    async with listening(api.server.app) as (_, port), asyncio.timeout(10):
+        for sent in (b"", b"GET /version HTTP/1.1\r\nHost:"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            assert await reader.read() == b""
+            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert (await get(reader, writer, "/version"))[0] == 200
+        writer.close()
+
+
+async def test_a_request_without_body_to_answer_is_sent_at_once(api: Api) -> None:
+    async with listening(api.server.app) as (_, port), asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"HEAD /version HTTP/1.1\r\n{HEAD}\r\n".encode())
+        await read_head(reader)
+        writer.close()
+
+
+async def test_nonsense_is_refused_and_the_server_goes_on(api: Api) -> None:
+    async with listening(api.server.app) as (_, port), asyncio.timeout(10):
+        for sent in (b"\x16\x03\x01\x02\x00", b"GET\r\n\r\n", b"\x00" * 4096, b"GET / HTTP/9.9\r\n\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            writer.write_eof()
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert (await get(reader, writer, f"{CM}"))[0] == 200
+        writer.close()
+
+
+class _Transport:
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_head_and_body_leave_together() -> None:
+    inner = _Transport()
+    corked = CorkedTransport(inner)  # type: ignore[arg-type]
+    corked.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    assert inner.written == []
+    corked.write(b"body")
+    corked.write(b"more")
+    corked.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+    corked.close()
+    assert inner.written == [b"HTTP/1.1 200 OK\r\n\r\nbody", b"more", b"HTTP/1.1 204 No Content\r\n\r\n"]
+    assert inner.closed
