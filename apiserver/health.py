@@ -12,15 +12,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
-
-from fastapi import APIRouter, Request
-from fastapi.responses import PlainTextResponse
+from typing import Any
+from urllib.parse import parse_qs
 
 logger = logging.getLogger(__name__)
 
-_HEADERS = {"X-Content-Type-Options": "nosniff"}
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_HEADERS = ((b"content-type", b"text/plain; charset=utf-8"), (b"x-content-type-options", b"nosniff"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,28 +63,39 @@ def evaluate(endpoint: str, checks: Sequence[HealthCheck], excluded: Sequence[st
     return 200, "\n".join([*lines, f"{endpoint} check passed\n"]) if verbose else "ok"
 
 
-def router(*, healthz: Sequence[HealthCheck], livez: Sequence[HealthCheck], readyz: Sequence[HealthCheck]) -> APIRouter:
-    """The three endpoints; ``ping`` comes first in each by itself."""
-    routes = APIRouter()
-    for endpoint, checks in (("healthz", healthz), ("livez", livez), ("readyz", readyz)):
-        _add(routes, endpoint, (PING, *checks))
-    return routes
+class HealthEndpoints:
+    """An ASGI app: the three endpoints, everything else is ``fallback``'s. It needs no framework, since a server is asked whether it
+    is ready before the framework for its documents has been loaded."""
 
+    def __init__(
+        self, fallback: ASGIApp, *, healthz: Sequence[HealthCheck], livez: Sequence[HealthCheck], readyz: Sequence[HealthCheck]
+    ) -> None:
+        """``ping`` comes first in each by itself."""
+        self._fallback = fallback
+        self._endpoints = {f"/{name}": (PING, *checks) for name, checks in (("healthz", healthz), ("livez", livez), ("readyz", readyz))}
+        self._single = {f"{path}/{check.name}": check for path, checks in self._endpoints.items() for check in checks}
 
-def _add(routes: APIRouter, endpoint: str, checks: Sequence[HealthCheck]) -> None:
-    async def root(request: Request) -> PlainTextResponse:
-        query = request.query_params
-        code, body = evaluate(endpoint, checks, query.getlist("exclude"), verbose="verbose" in query)
-        return PlainTextResponse(body, code, _HEADERS)
+    def paths(self) -> list[str]:
+        return [*self._endpoints, *self._single]
 
-    routes.add_api_route(f"/{endpoint}", root, methods=["GET", "HEAD"], include_in_schema=False)
-    for check in checks:
-        _add_single(routes, endpoint, check)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._answer(scope["path"], scope["query_string"]) if scope["method"] in ("GET", "HEAD") else None
+        if answer is None:
+            await self._fallback(scope, receive, send)
+            return
+        code, text = answer
+        body = text.encode()
+        headers = [*_HEADERS, (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": code, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
-
-def _add_single(routes: APIRouter, endpoint: str, check: HealthCheck) -> None:
-    async def single() -> PlainTextResponse:
+    def _answer(self, path: str, query_string: bytes) -> tuple[int, str] | None:
+        checks = self._endpoints.get(path)
+        if checks is not None:
+            query = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
+            return evaluate(path[1:], checks, query.get("exclude", []), verbose="verbose" in query)
+        check = self._single.get(path)
+        if check is None:
+            return None
         problem = check.check()
-        return PlainTextResponse(f"internal server error: {problem}\n" if problem else "ok", 500 if problem else 200, _HEADERS)
-
-    routes.add_api_route(f"/{endpoint}/{check.name}", single, methods=["GET", "HEAD"], include_in_schema=False)
+        return (500, f"internal server error: {problem}\n") if problem else (200, "ok")

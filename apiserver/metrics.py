@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
-
-from fastapi import APIRouter, Response
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
+from typing import TYPE_CHECKING, Protocol
 
 from apiserver.filters.flow_control import FlowControl
 from apiserver.request.request_context import RequestContext, RequestInfo
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -386,6 +386,10 @@ Expose = Callable[[Exposition], None]
 
 def router(exposers: Sequence[Expose]) -> APIRouter:
     """``/metrics``: what the exposers tell, then what is known of the process."""
+    # Both take longer to import than the rest of the server; nobody asks for metrics before it is ready.
+    from fastapi import APIRouter, Response
+    from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
+
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)

@@ -1,7 +1,8 @@
 """The composition root: one API server over one store, from a configuration to a listener, and its orderly end.
 
     listener ─ HandlerChain ─ ResourceEndpoint ─┬ resources: registry ─ objectstore ─ kv
-                                                 └ everything else: a FastAPI app (health, version, metrics, discovery, OpenAPI)
+                                                 └ everything else: health checks, then a FastAPI app (version, metrics, discovery,
+                                                   OpenAPI), which is loaded once the server is ready
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.subresources import Subresources
 from apiserver.handlers.virtual import VirtualResources
 from apiserver.http_protocol import HttpListener
+from apiserver.lazy_app import LazyApp
 from apiserver.metrics import RequestMetrics, StoreRequestMetrics
 from apiserver.objectstore.interface import StoredObject
 from apiserver.objectstore.measured_kv import MeasuredKV
@@ -82,7 +84,7 @@ class ApiServer:
             self.schemas,
             Subresources(self.registry, self.access.issue_token, limit),
             virtual,
-            self._build_fallback(),
+            self._build_health(),
             max_body_bytes=limit,
             min_request_timeout_seconds=config.min_request_timeout_seconds,
         )
@@ -110,8 +112,18 @@ class ApiServer:
         assert scope is not None, "pods are always served"
         return scope
 
-    def _build_fallback(self) -> Any:
-        """What is no resource request: documents and probes, on FastAPI."""
+    def _build_health(self) -> health.HealthEndpoints:
+        """What is no resource request: probes, and behind them the documents."""
+        store = health.HealthCheck(name="etcd", check=lambda: "" if self.objects.alive else "the store has stopped")
+        started = health.HealthCheck(
+            name="poststarthook/bootstrap", check=lambda: "" if self.ready else "not started yet, or about to end"
+        )
+        self.documents = LazyApp(self._build_documents)
+        self.health = health.HealthEndpoints(self.documents, healthz=(store, started), livez=(store,), readyz=(store, started))
+        return self.health
+
+    def _build_documents(self) -> Any:
+        """Version, metrics, discovery, OpenAPI: documents about what is served, on FastAPI."""
         from fastapi import FastAPI
 
         from apiserver.discovery import index as path_index
@@ -121,13 +133,8 @@ class ApiServer:
         app = FastAPI(title="Sampan", openapi_url=None, docs_url=None, redoc_url=None)
         app.include_router(discovery_routes.router(self.table))
         app.include_router(openapi_routes.router(self.table, self.schemas))
-        store = health.HealthCheck(name="etcd", check=lambda: "" if self.objects.alive else "the store has stopped")
-        started = health.HealthCheck(
-            name="poststarthook/bootstrap", check=lambda: "" if self.ready else "not started yet, or about to end"
-        )
-        app.include_router(health.router(healthz=(store, started), livez=(store,), readyz=(store, started)))
         app.include_router(metrics.router((self.metrics.expose, self._expose_store)))
-        path_index.install(app, self.table)
+        path_index.install(app, self.table, self.health.paths())
         return app
 
     async def start(self, address: str, port: int) -> None:
@@ -178,6 +185,7 @@ async def serve_over(
     try:
         if on_ready is not None:
             on_ready()
+        await server.documents.load()
         await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         server.stop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 from fastapi import FastAPI
@@ -14,22 +14,22 @@ from starlette.types import Receive, Scope, Send
 from apiserver.resources.table import ResourceTable
 
 
-def install(app: FastAPI, table: ResourceTable) -> None:
-    """``app`` may get more routes later; they are listed as well."""
+def install(app: FastAPI, table: ResourceTable, further: Sequence[str] = ()) -> None:
+    """``app`` may get more routes later; they are listed as well, and so are ``further`` paths, which others serve."""
 
     async def index(request: Request) -> Response:
-        return _answer(app, table, 200)
+        return _answer(app, table, further, 200)
 
     async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
-        await _answer(app, table, 404)(scope, receive, send)
+        await _answer(app, table, further, 404)(scope, receive, send)
 
     app.add_route("/", index, methods=["GET"], include_in_schema=False)
     app.router.default = not_found
 
 
-def paths(app: FastAPI, table: ResourceTable) -> list[str]:
+def paths(app: FastAPI, table: ResourceTable, further: Sequence[str] = ()) -> list[str]:
     """All fixed paths, sorted."""
-    found = {"/api", "/apis", "/apis/"}
+    found = {"/api", "/apis", "/apis/", *further}
     for path in _route_paths(app.routes):
         if len(path) > 1 and "{" not in path:
             found.add(path.rstrip("/"))
@@ -50,6 +50,6 @@ def _route_paths(routes: Iterable[BaseRoute]) -> Iterator[str]:
             yield getattr(route, "path", "")
 
 
-def _answer(app: FastAPI, table: ResourceTable, code: int) -> Response:
-    body = orjson.dumps({"paths": paths(app, table)}, option=orjson.OPT_INDENT_2)
+def _answer(app: FastAPI, table: ResourceTable, further: Sequence[str], code: int) -> Response:
+    body = orjson.dumps({"paths": paths(app, table, further)}, option=orjson.OPT_INDENT_2)
     return Response(body, code, media_type="application/json")

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from apiserver.health import HealthCheck, router
+from apiserver.health import HealthCheck, HealthEndpoints
 
 
 class World:
@@ -14,8 +14,7 @@ class World:
         self.problem = ""
         etcd = HealthCheck(name="etcd", check=lambda: self.problem)
         late = HealthCheck(name="poststarthook/rbac/bootstrap-roles", check=lambda: "")
-        app = FastAPI()
-        app.include_router(router(healthz=[etcd], livez=[], readyz=[etcd, late]))
+        app = HealthEndpoints(FastAPI(), healthz=[etcd], livez=[], readyz=[etcd, late])
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x")
 
     async def get(self, path: str) -> tuple[int, str]:
