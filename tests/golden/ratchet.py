@@ -1,11 +1,12 @@
 """Replay every area against a fresh server, print the counts and raise ``ratchet.json`` where they grew.
 
-python -m tests.golden.ratchet
+python -m tests.golden.ratchet [AREA …]
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,16 +15,16 @@ from tests.golden.test_golden import HERE, RATCHET, replay
 
 
 def main() -> None:
-    areas = sorted(path.stem for path in HERE.glob("*.json") if path.stem != "ratchet")
+    areas = sys.argv[1:] or sorted(path.stem for path in HERE.glob("*.json") if path.stem != "ratchet")
     numbers = dict(RATCHET)
     with tempfile.TemporaryDirectory() as directory:
         server = ServerProcess(Path(directory), "--nodes", "0", users={"alice": ("devs",)})
         server.start()
         try:
             for area in areas:
-                passed, _ = replay(server, area)
+                passed, output = replay(server, area)
                 total = len(json.loads((HERE / f"{area}.json").read_text())["scenarios"])
-                print(f"{area}: {passed} of {total}", flush=True)
+                print(f"{output}\n{area}: {passed} of {total}", flush=True)
                 numbers[area] = max(passed, numbers.get(area, 0))
         finally:
             server.stop()
