@@ -9,6 +9,7 @@ from pathlib import Path
 from controllers.client.resources import ENDPOINT_SLICES, Resource
 from controllers.clusterroleaggregation.controller import ClusterRoleAggregationController
 from controllers.deployment.controller import DeploymentController
+from controllers.disruption.controller import DisruptionController
 from controllers.endpoints.controller import EndpointsController, EndpointSliceController
 from controllers.garbagecollector.controller import GarbageCollector
 from controllers.job.controller import JobController
@@ -65,6 +66,8 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: GarbageCollector(context)),
     Registration(name="statefulset", component="statefulset-controller", service_account="statefulset-controller",
                  build=lambda context, _: StatefulSetController(context)),
+    Registration(name="disruption", component="controllermanager", service_account="disruption-controller",
+                 build=lambda context, _: DisruptionController(context)),
     Registration(name="resourcequota", component="resourcequota-controller", service_account="resourcequota-controller",
                  build=lambda context, _: ResourceQuotaController(context)),
     Registration(name="pvc-protection", component="pvc-protection-controller", service_account="pvc-protection-controller",
