@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from apiserver.machinery import objects
 from apiserver.machinery.objects import Object
 
 IndexFunction = Callable[[Object], list[str]]
+# inside a class with a method ``list`` the type goes by other names
+Objects: TypeAlias = list[Object]
+Keys: TypeAlias = list[str]
 
 BY_NAMESPACE = "namespace"
 
@@ -62,16 +66,16 @@ class Indexer:
     def get(self, stored_key: str) -> Object | None:
         return self._objects.get(stored_key)
 
-    def keys(self) -> list[str]:
+    def keys(self) -> Keys:
         return sorted(self._objects)
 
-    def list(self) -> list[Object]:
+    def list(self) -> Objects:
         return [self._objects[k] for k in sorted(self._objects)]
 
-    def by_index(self, name: str, value: str) -> list[Object]:
+    def by_index(self, name: str, value: str) -> Objects:
         return [self._objects[k] for k in sorted(self._indexes[name].get(value, ()))]
 
-    def in_namespace(self, namespace: str) -> list[Object]:
+    def in_namespace(self, namespace: str) -> Objects:
         return self.by_index(BY_NAMESPACE, namespace)
 
     def set(self, stored_key: str, obj: Object) -> None:

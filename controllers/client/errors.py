@@ -11,6 +11,23 @@ from __future__ import annotations
 
 from apiserver.machinery.status import StatusError, failure
 
+__all__ = [
+    "TRANSIENT",
+    "ClientError",
+    "ConfigInvalid",
+    "ConnectionFailed",
+    "DecodeFailed",
+    "StatusError",
+    "is_already_exists",
+    "is_conflict",
+    "is_expired",
+    "is_invalid",
+    "is_namespace_terminating",
+    "is_not_found",
+    "is_too_large_resource_version",
+    "status_error",
+]
+
 
 class ClientError(Exception):
     pass

@@ -92,32 +92,33 @@ class Client:
 
     async def get(self, resource: Resource, namespace: str, name: str, *, subresource: str = "", metadata_only: bool = False) -> Object:
         assert name, resource
-        return await self._json("GET", resource.path(namespace, name, subresource), accept=f"{METADATA},{JSON}" if metadata_only else JSON)
+        accept = f"{METADATA},{JSON}" if metadata_only else JSON
+        return await self._object("GET", resource.path(namespace, name, subresource), accept=accept)
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions = LIST_DEFAULTS) -> Object:
         accept = f"{METADATA_LIST},{JSON}" if options.metadata_only else JSON
-        return await self._json("GET", resource.path(namespace), params=_list_params(options), accept=accept)
+        return await self._object("GET", resource.path(namespace), params=_list_params(options), accept=accept)
 
     async def create(self, resource: Resource, namespace: str, obj: Object, *, name: str = "", subresource: str = "") -> Object:
-        return await self._json("POST", resource.path(namespace, name, subresource), body=obj)
+        return await self._object("POST", resource.path(namespace, name, subresource), body=obj)
 
     async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
         path = resource.path(objects.namespace(obj), objects.name(obj), subresource)
-        return await self._json("PUT", path, body=obj)
+        return await self._object("PUT", path, body=obj)
 
     async def patch(self, resource: Resource, namespace: str, name: str, patch: Any, patch_type: PatchType = PatchType.MERGE, *,
                     subresource: str = "", field_manager: str = "") -> Object:
         params = {"fieldManager": field_manager} if field_manager else {}
-        return await self._json("PATCH", resource.path(namespace, name, subresource), params=params, body=patch,
+        return await self._object("PATCH", resource.path(namespace, name, subresource), params=params, body=patch,
                                 content_type=patch_type.value)
 
     async def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions = DELETE_DEFAULTS) -> Object:
         assert name, resource
-        return await self._json("DELETE", resource.path(namespace, name), body=options.body())
+        return await self._object("DELETE", resource.path(namespace, name), body=options.body())
 
     async def delete_collection(self, resource: Resource, namespace: str, options: DeleteOptions = DELETE_DEFAULTS,
                                 selection: ListOptions = LIST_DEFAULTS) -> Object:
-        return await self._json("DELETE", resource.path(namespace), params=_list_params(selection), body=options.body())
+        return await self._object("DELETE", resource.path(namespace), params=_list_params(selection), body=options.body())
 
     async def raw(self, method: str, path: str, *, accept: str = JSON) -> Any:
         return await self._json(method, path, accept=accept)
@@ -143,6 +144,13 @@ class Client:
             raise errors.ConnectionFailed(f"watch of {resource.qualified}: {error or type(error).__name__}") from error
 
     # below the verbs
+
+    async def _object(self, method: str, path: str, *, params: dict[str, str] | None = None, body: Any = None, accept: str = JSON,
+                      content_type: str = JSON) -> Object:
+        answer = await self._json(method, path, params=params, body=body, accept=accept, content_type=content_type)
+        if not isinstance(answer, dict):
+            raise errors.DecodeFailed(f"{method} {path}: the answer is no JSON object: {answer!r:.200}")
+        return answer
 
     async def _json(self, method: str, path: str, *, params: dict[str, str] | None = None, body: Any = None, accept: str = JSON,
                     content_type: str = JSON) -> Any:

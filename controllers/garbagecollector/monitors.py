@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from typing import Any
 
 from apiserver.machinery.objects import Object
 from controllers.cache.shared_informer import EventHandler, SharedInformer
@@ -86,8 +87,8 @@ class Monitors:
         self.synced.set()
 
     async def _wait_for(self, new: list[Resource]) -> None:
-        waiting = asyncio.gather(*(self._running[r][0].wait_until_synced() for r in new))
-        giving_up = asyncio.ensure_future(self._clock.sleep(SYNC_SECONDS_MAX))
+        waiting: asyncio.Future[Any] = asyncio.gather(*(self._running[r][0].wait_until_synced() for r in new))
+        giving_up: asyncio.Future[Any] = asyncio.ensure_future(self._clock.sleep(SYNC_SECONDS_MAX))
         try:
             await asyncio.wait({waiting, giving_up}, return_when=asyncio.FIRST_COMPLETED)
             late = [r.qualified for r in new if not self._running[r][0].has_synced]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from apiserver.machinery import objects
 from apiserver.machinery.objects import Object
@@ -117,8 +118,8 @@ class ResourceQuotaController:
     async def _wait_for(self, informers: list[SharedInformer]) -> None:
         if all(informer.has_synced for informer in informers):
             return
-        waiting = asyncio.gather(*(informer.wait_until_synced() for informer in informers))
-        giving_up = asyncio.ensure_future(self._clock.sleep(SYNC_SECONDS_MAX))
+        waiting: asyncio.Future[Any] = asyncio.gather(*(informer.wait_until_synced() for informer in informers))
+        giving_up: asyncio.Future[Any] = asyncio.ensure_future(self._clock.sleep(SYNC_SECONDS_MAX))
         try:
             await asyncio.wait({waiting, giving_up}, return_when=asyncio.FIRST_COMPLETED)
         finally:

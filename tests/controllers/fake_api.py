@@ -71,7 +71,7 @@ class FakeApi:
 
     async def get(self, resource: Resource, namespace: str, name: str, *, subresource: str = "", metadata_only: bool = False) -> Object:
         await self._enter("get", resource, name)
-        return objects.deep_copy(self._find(resource, namespace, name))
+        return copied(self._find(resource, namespace, name))
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions = LIST_DEFAULTS) -> Object:
         await self._enter("list", resource, namespace)
@@ -173,7 +173,7 @@ class FakeApi:
         answer = self.raw_answers[path]
         if isinstance(answer, Exception):
             raise answer
-        return objects.deep_copy(answer)
+        return copied(answer)
 
     # inside
 
@@ -206,7 +206,7 @@ class FakeApi:
             store[key_of(obj)] = obj
         self.history.append((self.revision, _kind(resource), type_, objects.deep_copy(obj)))
         self._wake()
-        return objects.deep_copy(obj)
+        return copied(obj)
 
     def _change(self, resource: Resource, old: Object, new: Object, subresource: str) -> Object:
         metadata = {**new["metadata"], "uid": objects.uid(old), "creationTimestamp": old["metadata"]["creationTimestamp"],
@@ -224,7 +224,7 @@ class FakeApi:
                 metadata["generation"] += 1
             new = {**new, "metadata": metadata}
         if _unversioned(new) == _unversioned(old):
-            return objects.deep_copy(old)
+            return copied(old)
         held = objects.finalizers(new) or objects.metadata(new).get("deletionGracePeriodSeconds") or (
             resource == NAMESPACES and objects.get(new, "spec", "finalizers", default=[]))
         if objects.is_being_deleted(new) and not held:
@@ -252,7 +252,7 @@ class FakeApi:
         if resource == NAMESPACES:
             new.setdefault("status", {})["phase"] = "Terminating"
         if new == old:
-            return objects.deep_copy(old)
+            return copied(old)
         return self._write(resource, new, "MODIFIED")
 
     def _bind(self, namespace: str, name: str, binding: Object) -> Object:
@@ -268,6 +268,11 @@ class FakeApi:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def copied(obj: Object) -> Object:
+    out: Object = objects.deep_copy(obj)
+    return out
 
 
 def _unversioned(obj: Object) -> Object:

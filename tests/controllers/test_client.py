@@ -169,7 +169,7 @@ async def test_a_refused_watch_raises_its_status_and_a_cut_one_a_connection_fail
         await response.prepare(request)
         await response.write(orjson.dumps({"type": "ADDED", "object": {}}) + b"\n")
         assert request.transport is not None
-        request.transport.abort()  # type: ignore[attr-defined]
+        request.transport.abort()
         return response
 
     async with serving(lambda r: status(410, "Expired", "too old")) as (client, _, __):

@@ -27,7 +27,7 @@ def deployment(replicas: int, *, surge: int | str = "25%", unavailable: int | st
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}, **spec}}
 
 
-def replica_set(name: str, size: int, available: int = 0, **annotations: str) -> Object:
+def replica_set(name: str, size: int, available: int = 0, /, **annotations: str) -> Object:
     return {"metadata": {"name": name, "uid": name, "annotations": annotations, "creationTimestamp": "2024-05-01T10:00:00Z"},
             "spec": {"replicas": size, "template": template(app="d")}, "status": {"replicas": size, "availableReplicas": available}}
 

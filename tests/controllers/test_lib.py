@@ -102,7 +102,7 @@ async def test_claim_adopts_matching_orphans_and_releases_what_no_longer_matches
     api = FakeApi(VirtualClock())
     owner = await api.create(REPLICA_SETS, "a", {"metadata": {"name": "r"}})
     ref = {"uid": owner["metadata"]["uid"], "controller": True, "kind": "ReplicaSet", "name": "r", "apiVersion": "apps/v1"}
-    pods = [
+    pods: list[Object] = [
         {"metadata": {"name": "mine", "labels": {"app": "r"}, "ownerReferences": [ref]}},
         {"metadata": {"name": "left", "labels": {"app": "x"}, "ownerReferences": [ref]}},
         {"metadata": {"name": "orphan", "labels": {"app": "r"}}},

@@ -137,7 +137,7 @@ def test_requests_count_init_containers_at_their_peak_and_sidecars_throughout() 
     def container(cpu: str, **more: Any) -> Object:
         return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
 
-    new = {"spec": {"containers": [container("1"), container("500m")], "overhead": {"cpu": "100m"},
+    new: Object = {"spec": {"containers": [container("1"), container("500m")], "overhead": {"cpu": "100m"},
                     "initContainers": [container("200m", restartPolicy="Always"), container("3")]}}
     assert resources.requests_of(new) == {"cpu": 3300}
     new["spec"]["initContainers"][1] = container("1")
