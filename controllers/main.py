@@ -37,6 +37,7 @@ class Options:
     node_monitor_grace_period_seconds: float
     node_monitor_period_seconds: float
     leader_elect: bool
+    controllers: tuple[str, ...] = ("*",)
     identity: str = ""
 
 
@@ -58,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--node", action="append", default=[], metavar="NAME=KUBECONFIG")
     parser.add_argument("--node-monitor-grace-period", type=float, default=40.0, help="seconds")
     parser.add_argument("--node-monitor-period", type=float, default=5.0, help="seconds")
+    parser.add_argument("--controllers", default="*", help="names, comma-separated")
     parser.add_argument("--leader-elect", choices=("true", "false"), default="true")
     parser.add_argument("--identity", default="", help="in the leader election; a restarted process with the same one goes on at once")
     flags = parser.parse_args(arguments)
@@ -68,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         node_monitor_grace_period_seconds=flags.node_monitor_grace_period,
         node_monitor_period_seconds=flags.node_monitor_period,
         leader_elect=flags.leader_elect == "true",
+        controllers=tuple(flags.controllers.split(",")),
         identity=flags.identity,
     )
     return _run(_controllers(options), ends_with_stdin=True)
@@ -78,6 +81,7 @@ async def _controllers(options: Options) -> None:
         kubeconfig=options.manager_kubeconfig,
         scheduler_kubeconfig=options.scheduler_kubeconfig,
         leader_elect=options.leader_elect,
+        controllers=options.controllers,
         node_monitor_period=options.node_monitor_period_seconds,
         node_monitor_grace_period=options.node_monitor_grace_period_seconds,
         identity=options.identity or default_identity(),

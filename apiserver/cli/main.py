@@ -98,6 +98,7 @@ def _controllers(parsed: argparse.Namespace) -> int:
             node_monitor_grace_period_seconds=parsed.node_monitor_grace_period,
             node_monitor_period_seconds=parsed.node_monitor_period,
             leader_elect=parsed.leader_elect == "true",
+            controllers=parsed.controllers,
         )
     )
 

@@ -151,6 +151,7 @@ def controllers_command(flags: argparse.Namespace, data_dir: Path, server: str) 
     command += ["--node-monitor-grace-period", str(flags.node_monitor_grace_period)]
     command += ["--node-monitor-period", str(flags.node_monitor_period), "--leader-elect", flags.leader_elect]
     # The lock on the data directory lets only one such process be, so a restart need not wait for the lease of the one before.
+    command.append(f"--controllers={','.join(flags.controllers)}")
     command += ["--identity", f"sampan-{flags.name}"]
     for number in range(1, flags.nodes + 1):
         name = f"node-{number}"

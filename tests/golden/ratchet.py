@@ -11,14 +11,14 @@ import tempfile
 from pathlib import Path
 
 from tests.e2e.server_process import ServerProcess
-from tests.golden.test_golden import HERE, RATCHET, replay
+from tests.golden.test_golden import FLAGS, HERE, RATCHET, replay
 
 
 def main() -> None:
     areas = sys.argv[1:] or sorted(path.stem for path in HERE.glob("*.json") if path.stem != "ratchet")
     numbers = dict(RATCHET)
     with tempfile.TemporaryDirectory() as directory:
-        server = ServerProcess(Path(directory), "--nodes", "0", users={"alice": ("devs",)})
+        server = ServerProcess(Path(directory), *FLAGS, users={"alice": ("devs",)})
         server.start()
         try:
             for area in areas:

@@ -21,6 +21,8 @@ from tests.e2e.server_process import ServerProcess
 HERE = Path(__file__).resolve().parent
 RATCHET: dict[str, int] = json.loads((HERE / "ratchet.json").read_text())
 REPLAY_SECONDS_MAX = 300
+#: as the server that was recorded: controllers, but no scheduler and no nodes
+FLAGS = ("--nodes", "0", "--controllers=*,-scheduler")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -28,7 +30,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
     with tempfile.TemporaryDirectory() as directory:
-        made = ServerProcess(Path(directory), "--nodes", "0", users={"alice": ("devs",)})
+        made = ServerProcess(Path(directory), *FLAGS, users={"alice": ("devs",)})
         made.start()
         yield made
         made.stop()
