@@ -18,6 +18,7 @@ from controllers.lib.context import Controller, ControllerContext
 from controllers.namespace.controller import NamespaceController
 from controllers.nodelifecycle.controller import NodeLifecycleController
 from controllers.options import ManagerOptions
+from controllers.podgc.controller import PodGarbageCollector
 from controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSetController
 from controllers.resourcequota.controller import ResourceQuotaController
 from controllers.scheduler.controller import Scheduler
@@ -61,6 +62,8 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: EndpointsController(context)),
     Registration(name="endpointslice", component="endpoint-slice-controller", service_account="endpointslice-controller",
                  build=lambda context, _: EndpointSliceController(context), requires=ENDPOINT_SLICES),
+    Registration(name="podgc", component="pod-garbage-collector", service_account="pod-garbage-collector",
+                 build=lambda context, options: PodGarbageCollector(context, options.terminated_pod_gc_threshold)),
     Registration(name="namespace", component="namespace-controller", service_account="namespace-controller",
                  build=lambda context, _: NamespaceController(context)),
     Registration(name="garbagecollector", component="garbage-collector-controller", service_account="generic-garbage-collector",
