@@ -8,6 +8,7 @@ from pathlib import Path
 
 from controllers.client.resources import ENDPOINT_SLICES, Resource
 from controllers.clusterroleaggregation.controller import ClusterRoleAggregationController
+from controllers.cronjob.controller import CronJobController
 from controllers.daemonset.controller import DaemonSetController
 from controllers.deployment.controller import DeploymentController
 from controllers.disruption.controller import DisruptionController
@@ -72,6 +73,8 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: StatefulSetController(context)),
     Registration(name="daemonset", component="daemonset-controller", service_account="daemon-set-controller",
                  build=lambda context, _: DaemonSetController(context)),
+    Registration(name="cronjob", component="cronjob-controller", service_account="cronjob-controller",
+                 build=lambda context, _: CronJobController(context)),
     Registration(name="disruption", component="controllermanager", service_account="disruption-controller",
                  build=lambda context, _: DisruptionController(context)),
     Registration(name="resourcequota", component="resourcequota-controller", service_account="resourcequota-controller",
