@@ -120,7 +120,7 @@ def decode_as(
         said_kind, said_version = kind_and_version(body, kind)
         version = said_version.rpartition("/")[2] or info.version
         if (said_kind, said_version) not in ((kind, ""), (kind, info.api_version)):
-            raise cannot_be_handled(said_kind, version, kind, f"no kind {said_kind!r} is handled here") from error
+            raise cannot_be_handled(said_kind, version, kind, _no_kind(said_kind, said_version or info.api_version)) from error
         raise cannot_be_handled(kind, version, kind, str(error)) from error
     obj = decoded.obj
     said_kind, said_version = obj.get("kind") or kind, obj.get("apiVersion") or info.api_version
@@ -129,13 +129,21 @@ def decode_as(
         if said_kind == kind and said_version.rpartition("/")[0] == info.group:
             message = f"the API version in the data ({said_version}) does not match the expected API version ({info.api_version})"
             raise status.bad_request(message)
-        why = f'converting ({said_version}.{said_kind}) to ({info.api_version}.{kind}): unknown conversion'
+        group = said_version.rpartition("/")[0]
+        if schemas.has_kind(group, version, said_kind):
+            why = f"converting ({said_version}.{said_kind}) to ({info.api_version}.{kind}): unknown conversion"
+        else:
+            why = _no_kind(said_kind, said_version)
         raise cannot_be_handled(said_kind, version, kind, why)
     if repeated and options.field_validation == "Strict":
         # what Go finds in the YAML is one error
         repeated = (yaml_bodies.in_words(repeated),)
     tell_strict_errors(repeated + decoded.strict_errors, options, context, said_kind, info.version, kind)
     return {**obj, "apiVersion": info.api_version, "kind": kind, "metadata": dict(obj.get("metadata") or {})}
+
+
+def _no_kind(kind: str, api_version: str) -> str:
+    return f'no kind "{kind}" is registered for version "{api_version}" in the scheme of this server'
 
 
 def json_of(body: bytes, media_type: str, kind: str) -> bytes:
