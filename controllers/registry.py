@@ -19,6 +19,7 @@ from controllers.lib.context import Controller, ControllerContext
 from controllers.namespace.controller import NamespaceController
 from controllers.nodelifecycle.controller import NodeLifecycleController
 from controllers.options import ManagerOptions
+from controllers.persistentvolume.controller import PersistentVolumeController
 from controllers.podgc.controller import PodGarbageCollector
 from controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSetController
 from controllers.resourcequota.controller import ResourceQuotaController
@@ -79,6 +80,8 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: DisruptionController(context)),
     Registration(name="resourcequota", component="resourcequota-controller", service_account="resourcequota-controller",
                  build=lambda context, _: ResourceQuotaController(context)),
+    Registration(name="persistentvolume-binder", component="persistentvolume-controller", service_account="persistent-volume-binder",
+                 build=lambda context, _: PersistentVolumeController(context)),
     Registration(name="pvc-protection", component="pvc-protection-controller", service_account="pvc-protection-controller",
                  build=lambda context, _: ClaimProtectionController(context)),
     Registration(name="pv-protection", component="pv-protection-controller", service_account="pv-protection-controller",
