@@ -111,6 +111,9 @@ class ApiProtocol(HttpToolsProtocol):
         self.transport.write(framed)
         return True
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """A client that asks to upgrade (kubectl exec, port-forward) is answered as any other; nothing for the server's log."""
+
     def on_response_complete(self) -> None:
         if self._corked is not None:
             self._corked.flush()

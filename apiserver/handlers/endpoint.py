@@ -19,6 +19,7 @@ from apiserver.machinery import status
 from apiserver.registry.registry import VIRTUAL, Registry
 from apiserver.request.body import ClientGoneError, Receive
 from apiserver.request.request_context import SCOPE_KEY, RequestContext, RequestInfo
+from apiserver.resources import deprecation
 from apiserver.resources.resource_info import ResourceInfo
 from apiserver.schemas.schema_set import SchemaSet
 
@@ -51,6 +52,7 @@ class ResourceEndpoint:
         self._max_body_bytes = max_body_bytes
         self._min_request_timeout_seconds = min_request_timeout_seconds
         self._scopes: dict[tuple[str, str, str], ResourceScope] = {}
+        self._deprecations = deprecation.warnings_of(registry.table, registry.table.minor)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         context: RequestContext = scope[SCOPE_KEY]
@@ -79,6 +81,9 @@ class ResourceEndpoint:
 
     async def _serve(self, info: RequestInfo, context: RequestContext, receive: Receive, send: Send) -> None:
         scope = self.scope(info.group, info.version, info.resource)
+        warning = self._deprecations.get((info.group, info.version, info.resource))
+        if warning is not None:
+            context.warn(warning)
         if scope is None:
             found = self._registry.table.lookup(info.group, info.version, info.resource)
             if found is None or (info.group, info.resource) not in VIRTUAL:

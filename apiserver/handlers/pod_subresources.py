@@ -38,7 +38,9 @@ async def stream(scope: ResourceScope, context: RequestContext) -> None:
     found = store.decode(await store.get(info.namespace if scope.info.namespaced else "", info.name))
     if scope.info.resource != "pods":
         raise status.service_unavailable(f"{scope.info.resource} {info.name!r} cannot be proxied to: nothing listens behind it")
-    if info.subresource == "log" and not objects.get(found, "spec", "nodeName"):
+    if info.subresource in ("log", "exec", "attach"):
+        _check_container(found, context.query_value("container"))
+    if info.subresource != "proxy" and not objects.get(found, "spec", "nodeName"):
         raise status.bad_request(f"pod {info.name} does not have a host assigned")
     what = {"log": "has no logs", "exec": "cannot run a command", "attach": "cannot be attached to"}
     why = what.get(info.subresource, "cannot be connected to")
@@ -50,6 +52,19 @@ async def stream(scope: ResourceScope, context: RequestContext) -> None:
             {"name": info.name, "kind": "pods"},
         )
     )
+
+
+def _check_container(pod: Object, asked: str) -> None:
+    """Raises 400 where the pod has no such container, or several and none is asked for."""
+    name = pod["metadata"]["name"]
+    spec = pod["spec"]
+    if not asked and len(spec["containers"]) == 1:
+        return
+    containers = [c["name"] for kind in ("initContainers", "containers", "ephemeralContainers") for c in spec.get(kind) or ()]
+    if not asked:
+        raise status.bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(containers)}]")
+    if asked not in containers:
+        raise status.bad_request(f"container {asked} is not valid for pod {name}")
 
 
 async def bind(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:

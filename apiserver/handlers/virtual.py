@@ -10,18 +10,21 @@ from apiserver.authentication.user import UserInfo
 from apiserver.authorization import reviews as authorization_reviews
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.authorization.rbac_data import RbacData
-from apiserver.handlers import pod_subresources, response
+from apiserver.handlers import forms, pod_subresources, response
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.machinery import status
+from apiserver.machinery import table as tables
 from apiserver.machinery.objects import Object
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import body_type, negotiate
+from apiserver.request.negotiation import Form, body_type, negotiate
 from apiserver.request.options import write_options
 from apiserver.request.request_context import RequestContext
+from apiserver.resources import columns
 from apiserver.resources.resource_info import ResourceInfo
+from apiserver.resources.table import minor_of
 from apiserver.schemas.schema_set import SchemaSet
 
 Answer = Callable[[Object, RequestContext], Object]
@@ -57,7 +60,7 @@ class VirtualResources:
 
     async def __call__(self, info: ResourceInfo, context: RequestContext, receive: Receive, send: Send) -> None:
         if info.resource == "componentstatuses":
-            await self._component_statuses(context, send)
+            await self._component_statuses(info, context, send)
         elif info.resource == "bindings":
             await pod_subresources.bind(self._pods(), context, receive, send, self._max_body_bytes)
         else:
@@ -72,20 +75,24 @@ class VirtualResources:
         review = scopes.decode_as(self._schemas, info, info.kind, body, body_type(context.headers), options, context)
         await response.send_object(send, context, 201, negotiated, self._answers[info.kind](review, context))
 
-    async def _component_statuses(self, context: RequestContext, send: Send) -> None:
+    async def _component_statuses(self, info: ResourceInfo, context: RequestContext, send: Send) -> None:
         """The store answers, or this server would not; the other components have health endpoints of their own."""
         name = context.info.name
+        if name not in ("", "etcd-0"):
+            raise status.not_found("", "componentstatuses", name)
         negotiated = negotiate(context.headers, context.query, list_of_objects=not name)
         condition = {"type": "Healthy", "status": "True", "message": "ok"}
         etcd: Object = {"metadata": {"name": "etcd-0", "creationTimestamp": None}, "conditions": [condition]}
-        kind = {"kind": "ComponentStatus", "apiVersion": "v1"}
-        if not name:
-            listed = {"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": [etcd]}
-            await response.send_object(send, context, 200, negotiated, listed)
-        elif name == "etcd-0":
-            await response.send_object(send, context, 200, negotiated, {**kind, **etcd})
+        answer: Object
+        if negotiated.form is Form.TABLE:
+            printer = columns.printer_for(info, minor_of(self._schemas.kubernetes_version))
+            row = tables.row(printer.cells(etcd, 0.0), etcd, forms.include_object(context), negotiated.version)
+            answer = tables.table(printer.definitions(), [row], {}, negotiated.version)
+        elif name:
+            answer = {"kind": info.kind, "apiVersion": info.api_version, **etcd}
         else:
-            raise status.not_found("", "componentstatuses", name)
+            answer = {"kind": info.list_kind, "apiVersion": info.api_version, "metadata": {}, "items": [etcd]}
+        await response.send_object(send, context, 200, negotiated, answer)
 
 
 def _user(context: RequestContext) -> UserInfo:

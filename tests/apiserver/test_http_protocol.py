@@ -153,3 +153,16 @@ def test_head_and_body_leave_together() -> None:
     corked.close()
     assert inner.written == [b"HTTP/1.1 200 OK\r\n\r\nbody", b"more", b"HTTP/1.1 204 No Content\r\n\r\n"]
     assert inner.closed
+
+
+async def test_a_request_to_upgrade_is_answered_as_any_other_and_leaves_no_trace_in_the_log(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with listening(api.server.app) as (_, port), asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for protocol in ("websocket", "SPDY/3.1"):
+            writer.write(f"GET {CM} HTTP/1.1\r\n{HEAD}Connection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n".encode())
+            code, headers = await read_head(reader)
+            assert code == 200 and orjson.loads(await reader.readexactly(int(headers["content-length"])))["kind"] == "ConfigMapList"
+        writer.close()
+    assert not caplog.records
