@@ -84,9 +84,6 @@ class NamespaceStrategy(Strategy):
         else:
             (new.get("spec") or {}).pop("finalizers", None)
 
-    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return core.namespace(new)
-
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return core.namespace_status_update(new, old)
 
@@ -107,7 +104,7 @@ class _FinalizeStrategy(Strategy):
         keep(new, old, "status")
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return core.namespace(new)
+        return core.namespace_finalize(new)
 
 
 class EventStrategy(Strategy):

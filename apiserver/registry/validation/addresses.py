@@ -61,8 +61,7 @@ def _endpoint_address(out: Errors, path: str, address: Part) -> None:
         checked(out, f"{path}.hostname", hostname, names.dns1123_label)
     if (node := address.get("nodeName")) is not None:
         checked(out, f"{path}.nodeName", node, names.dns1123_subdomain)
-    if not found:
-        not_special(out, f"{path}.ip", ip)
+    not_special(out, f"{path}.ip", ip)
 
 
 def _endpoint_port(out: Errors, path: str, port: Part, needs_name: bool) -> None:

@@ -115,6 +115,13 @@ def secret_update(new: Part, old: Part) -> list[FieldError]:
 
 def namespace(obj: Part) -> list[FieldError]:
     out: Errors = []
+    for finalizer in (obj.get("spec") or _NOTHING).get("finalizers") or ():
+        _namespace_finalizer(out, "spec.finalizers", finalizer)
+    return out
+
+
+def namespace_finalize(obj: Part) -> list[FieldError]:
+    out: Errors = []
     for i, finalizer in enumerate((obj.get("spec") or _NOTHING).get("finalizers") or ()):
         _namespace_finalizer(out, f"spec.finalizers[{i}]", finalizer)
     return out
@@ -123,9 +130,7 @@ def namespace(obj: Part) -> list[FieldError]:
 def _namespace_finalizer(out: Errors, path: str, finalizer: str) -> None:
     checked(out, path, finalizer, names.qualified_name)
     if "/" not in finalizer and finalizer not in ("kubernetes", "orphan", "foregroundDeletion"):
-        if not names.qualified_name(finalizer):
-            words = "name is neither a standard finalizer name nor is it fully qualified"
-            out.append(invalid(path, finalizer, words))
+        out.append(invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified"))
 
 
 def namespace_status_update(new: Part, old: Part) -> list[FieldError]:
