@@ -100,6 +100,9 @@ class ApiProtocol(HttpToolsProtocol):
         self._stop_watching()
         super().on_headers_complete()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """kubectl tries WebSockets for exec and the like before it takes no for an answer: nothing to log."""
+
     def write_chunk(self, framed: bytes) -> bool:
         """Write a chunk of a chunked response that has begun, with its framing, past the ASGI messages; False where that cannot be
         done at once: the client is slow or gone, or the response is not such a one. For watches, whose events go to many at a time."""

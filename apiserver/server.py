@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import random
 import socket
@@ -41,6 +42,9 @@ from apiserver.request.request_info import resolve
 from apiserver.resources.table import ResourceTable
 from apiserver.schemas.schema_set import SchemaSet
 from storage import api
+
+#: Allocations between two looks for cycles, and how often older generations are looked at (CPython's default: 700, 10, 10).
+GARBAGE_THRESHOLDS = (20_000, 20, 20)
 
 OnReady = Callable[[], Any]
 
@@ -218,6 +222,10 @@ async def serve(
         )
     )
     await member.start()
+    # Requests free what they made by counting references; the caches are large and live on. So looking for cycles is rare, and passes
+    # over what is there already.
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     try:
         await serve_over(config, listener, member, stop=stop, on_ready=on_ready)
     finally:

@@ -96,9 +96,12 @@ class EventSource:
         assert self._watcher is not None, "start comes first"
         try:
             while True:
-                await self._watcher.wait()
-                if not self.drain(BATCHES_PER_TURN):
-                    await asyncio.sleep(0)
+                try:
+                    await self._watcher.wait()
+                    if not self.drain(BATCHES_PER_TURN):
+                        await asyncio.sleep(0)
+                except errors.CompactedError:
+                    await self._reload()
         except errors.StoppedError:
             pass
         finally:
@@ -107,6 +110,18 @@ class EventSource:
             for cache in self._caches.values():
                 for watcher in cache.watchers():
                     watcher.end()
+
+    async def _reload(self) -> None:
+        """The store has compacted what was to come next: start from its newest state."""
+        assert self._watcher is not None
+        self.alive = False
+        self._watcher.cancel()
+        found, revision = await self._read(self._prefix)
+        for cache in self._caches.values():
+            cache.replace(found.get(cache, []), revision)
+        self.revision = revision
+        self._watch_from(revision + 1)
+        self._release()
 
     def drain(self, batches_max: int = 1 << 62) -> bool:
         """Apply what the store has ready; whether nothing is left. Raises StoreError when the watch has broken."""

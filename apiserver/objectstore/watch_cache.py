@@ -47,6 +47,27 @@ class WatchCache:
             for observer in self._observers:
                 observer(obj, None)
 
+    def replace(self, objects: Iterable[StoredObject], revision: int) -> None:
+        """The state at ``revision`` after changes were missed. Watches end, since they cannot be told what happened in between."""
+        for watcher in self.watchers():
+            watcher.end()
+        before, self._objects = self._objects, {}
+        found = {obj.path: obj for obj in objects}
+        for path, old in before.items():
+            if path not in found:
+                for observer in self._observers:
+                    observer(None, old)
+        for path, new in found.items():
+            known = before.get(path)
+            if known is None or known.revision != new.revision:
+                for observer in self._observers:
+                    observer(new, known)
+        self._objects = found
+        self._paths = SortedList(found)
+        self.started_at = revision
+        self.changed_at = revision
+        self._history = WatchHistory(revision)
+
     def observe(self, observer: Observer) -> None:
         """Call ``observer(new, old)`` at every change from now on, at once and in order; before ``load``: for every object loaded as
         well. For what the server derives from objects (roles, allocated addresses); it must be quick and must not raise."""

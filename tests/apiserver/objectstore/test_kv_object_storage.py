@@ -23,7 +23,7 @@ from apiserver.objectstore.interface import (
 )
 from apiserver.objectstore.kv_object_storage import KvObjectStorage
 from apiserver.objectstore.object_store import ObjectStore
-from storage import api
+from storage import api, errors
 from tests.fakes.memory_kv import MemoryKV
 
 
@@ -247,7 +247,7 @@ async def test_observers_see_the_loaded_and_every_change(objects: ObjectStore) -
     again = ObjectStore(objects.kv)
     things = again.add("things", True)
     seen: list[tuple[str | None, str | None]] = []
-    things.cache.observe(lambda new, old: seen.append((new and new.path, old and old.path)))
+    things.cache.observe(lambda new, old: seen.append((new.path if new else None, old.path if old else None)))
     await again.start()
     b = await things.create("ns/b", made("b"))
     await things.delete("ns/b", b.revision)
@@ -309,3 +309,37 @@ async def test_the_configuration_is_written_when_it_differs(objects: ObjectStore
     assert await objects.kv.read_revision() == before
     found = await objects.kv.range(api.RangeRequest(key=b"/config/apiserver/m1"))
     assert found.kvs[0].value == b'{"a":"x","b":1}'
+
+
+async def test_a_source_that_compaction_has_overtaken_starts_anew(objects: ObjectStore) -> None:
+    """Watches end rather than miss something; observers are told the difference; reads are right again."""
+    things = objects.storages()["things"]
+    kept, gone = await things.create("ns/kept", made("kept")), await things.create("ns/gone", made("gone"))
+    watcher, _ = await things.watch(Selection(), -1)
+    seen: list[tuple[str | None, str | None]] = []
+    things.cache.observe(lambda new, old: seen.append((new.path if new else None, old.path if old else None)))
+    watched = objects.source._watcher
+    assert watched is not None
+
+    class Overtaken:
+        """The store's watch, which has fallen behind a compaction."""
+
+        def take(self) -> None:
+            raise errors.CompactedError(99)
+
+        async def wait(self) -> None:
+            raise errors.CompactedError(99)
+
+        def cancel(self) -> None:
+            watched.cancel()
+
+    objects.source._watcher = Overtaken()  # type: ignore[assignment]
+    await objects.kv.delete_range(api.DeleteRangeRequest(key=b"/registry/things/ns/gone"))
+    await objects.kv.put(api.PutRequest(key=b"/registry/things/ns/new", value=b'{"apiVersion":"v1","kind":"T","metadata":{"name":"new"}}'))
+    running = asyncio.create_task(objects.run())
+    await watcher.wait()
+    assert watcher.ended and objects.alive
+    assert [o.path for o in (await things.list_objects(Selection())).objects] == ["ns/kept", "ns/new"]
+    assert seen == [(None, gone.path), ("ns/new", None)]
+    assert (await things.get(kept.path)) is not None
+    running.cancel()
