@@ -31,6 +31,8 @@ BACKOFF_SECONDS = 0.1
 BACKOFF_SECONDS_MAX = 10.0
 #: A watch that held this long begins the backoff anew.
 BACKOFF_RESET_SECONDS = 10.0
+#: so many failures in a row are no more than a server being started again
+QUIET_FAILURES = 4
 
 log = logging.getLogger(__name__)
 
@@ -137,5 +139,6 @@ class Reflector:
         delay = min(BACKOFF_SECONDS * 2**self._failures, BACKOFF_SECONDS_MAX) * (1 + self._random.random() / 2)
         self._failures = min(self._failures + 1, 16)
         if error is not None:
-            log.warning("%s of %s failed, again in %.1f s: %s", what, self._resource.qualified, delay, error)
+            level = logging.INFO if self._failures <= QUIET_FAILURES else logging.WARNING
+            log.log(level, "%s of %s failed, again in %.1f s: %s", what, self._resource.qualified, delay, error)
         await self._clock.sleep(delay)

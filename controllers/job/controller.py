@@ -43,14 +43,13 @@ class JobController:
     async def sync(self, key: str) -> None:
         job = self._jobs.indexer.get(key)
         if job is None:
-            self._expectations.forget(key)
+            self._pods.forget(key)
             return
         selector = objects.get(job, "spec", "selector")
-        pods = await claim(self._api, job, JOBS, PODS, self._pods.candidates(job),
+        candidates, may_manage = await self._pods.look(self._api, job)
+        pods = await claim(self._api, job, JOBS, PODS, candidates,
                            lambda pod: selectors.matches(selector, objects.labels(pod)))
-        may_manage = self._expectations.satisfied(key) and not objects.is_being_deleted(job)
-        if self._expectations.is_expired(key):
-            self._expectations.forget(key)
+        may_manage = may_manage and not objects.is_being_deleted(job)
         plan = decision.plan(job, pods, self._clock.now(), may_manage=may_manage)
         failure: Exception | None = None
         if may_manage:
@@ -58,6 +57,9 @@ class JobController:
         await self._write_status(job, plan)
         if plan.again_seconds is not None:
             self.queue.add_after(key, max(plan.again_seconds, 0.01))
+        look = self._pods.seconds_until_next_look(key)
+        if look is not None:
+            self.queue.add_after(key, look)
         if failure is not None:
             raise failure
 
@@ -72,8 +74,8 @@ class JobController:
             tried += 1
             try:
                 await self._pod_control.create(pod_of(job, wanted[number]), job)
-            except errors.TRANSIENT:
-                self._expectations.creation_observed(key)
+            except errors.TRANSIENT as error:
+                self._pods.creation_failed(key, error)
                 raise
 
         _, failure = await slow_start(len(wanted), create_one)

@@ -12,7 +12,6 @@ from apiserver.machinery.objects import Object
 from controllers.cache.indexer import key_of, split_key
 from controllers.cache.shared_informer import EventHandler
 from controllers.client import errors
-from controllers.client.interface import ListOptions, list_all
 from controllers.client.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
 from controllers.lib import pods as pod_facts
 from controllers.lib import selectors
@@ -27,8 +26,6 @@ from controllers.workqueue.rate_limiting_queue import RateLimitingQueue
 from controllers.workqueue.worker import run_workers
 
 WORKERS = 5
-#: between looks at the server for a set whose pods the cache does not show
-UNCERTAIN_SECONDS = 30.0
 #: tries of a status write that meets a newer version of the set
 STATUS_ATTEMPTS_MAX = 2
 
@@ -55,9 +52,6 @@ class ReplicaSetController:
         self._api, self._clock = context.api, context.clock
         self.queue = RateLimitingQueue(context.clock)
         self._expectations = Expectations(context.clock)
-        #: sets whose pods the cache is known not to show: expectations expired, or a creation got no answer. Until cache and server
-        #: agree again, each sync lists the pods on the server
-        self._uncertain: set[str] = set()
         self._pod_control = PodControl(context.api, context.recorder)
         self._sets = context.informers.informer(sort.resource)
         self._pods = context.informers.informer(PODS)
@@ -75,7 +69,7 @@ class ReplicaSetController:
         self.queue.add(key_of(controller))
 
     def _on_set_delete(self, controller: Object) -> None:
-        self._expectations.forget(key_of(controller))
+        self._owned.forget(key_of(controller))
         self._enqueue(controller)
 
     # a key → what it needs
@@ -83,17 +77,13 @@ class ReplicaSetController:
     async def sync(self, key: str) -> None:
         controller = self._sets.indexer.get(key)
         if controller is None:
-            self._expectations.forget(key)
-            self._uncertain.discard(key)
+            self._owned.forget(key)
             return
         selector = self._sort.selector_of(controller)
         if selectors.is_empty(selector):
             return  # validation refuses these; an empty selector would claim every pod
-        live = self._expectations.is_expired(key) or key in self._uncertain
-        may_manage = live or self._expectations.satisfied(key)
-        candidates = self._cached_candidates(controller)
-        if live:
-            candidates = await self._live_candidates(key, controller, selector, candidates)
+        candidates, may_manage = await self._owned.look(self._api, controller)
+        candidates = [pod for pod in candidates if pod_facts.is_active(pod)]
         active = await claim(self._api, controller, self._sort.resource, PODS, candidates,
                              lambda pod: selectors.matches(selector, objects.labels(pod)))
         failure: Exception | None = None
@@ -110,33 +100,9 @@ class ReplicaSetController:
         wait = decision.seconds_until_more_available(controller, active, now)
         if wait is not None:
             self.queue.add_after(key, wait)
-        if key in self._uncertain:
-            self.queue.add_after(key, UNCERTAIN_SECONDS)
-        elif not self._expectations.satisfied(key):
-            # nothing else wakes us if the watch events never come
-            self.queue.add_after(key, self._expectations.seconds_until_expired(key) + 1)
-
-    def _cached_candidates(self, controller: Object) -> list[Object]:
-        """Active pods that are ours or nobody's."""
-        return [pod for pod in self._owned.candidates(controller) if pod_facts.is_active(pod)]
-
-    async def _live_candidates(self, key: str, controller: Object, selector: Object | None, cached: list[Object]) -> list[Object]:
-        """The same from the server; the set stays uncertain while the cache shows others of ours."""
-        log.warning("%s %s: what was asked for is not seen, listing its pods", self._sort.resource.kind, key)
-        options = ListOptions(label_selector=selectors.to_string(selector))
-        found, _ = await list_all(self._api, PODS, objects.namespace(controller), options)
-        live = [pod for pod in found if pod_facts.is_active(pod)]
-        uid = objects.uid(controller)
-
-        def ours(pods: list[Object]) -> set[str]:
-            return {objects.uid(pod) for pod in pods if (objects.controller_of(pod) or {}).get("uid") == uid}
-
-        self._expectations.forget(key)
-        if ours(live) == ours(cached):
-            self._uncertain.discard(key)
-        else:
-            self._uncertain.add(key)
-        return live
+        look = self._owned.seconds_until_next_look(key)
+        if look is not None:
+            self.queue.add_after(key, look)
 
     def _related(self, controller: Object, active: list[Object]) -> list[Object]:
         owner = objects.controller_of(controller)
@@ -167,10 +133,7 @@ class ReplicaSetController:
             except errors.TRANSIENT as error:
                 if errors.is_namespace_terminating(error):
                     return  # the whole set will go; its expectation is dropped with it
-                if isinstance(error, errors.StatusError):
-                    self._expectations.creation_observed(key)
-                else:
-                    self._uncertain.add(key)
+                self._owned.creation_failed(key, error)
                 raise
 
         _, failure = await slow_start(count, create_one)

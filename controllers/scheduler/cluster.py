@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from apiserver.machinery import objects
@@ -24,6 +25,8 @@ class NodeInfo:
     requested: Amounts = field(default_factory=dict)
     scored: Amounts = field(default_factory=dict)
     ports: dict[str, list[Port]] = field(default_factory=dict)
+    #: pods that stay, by the uid of their controller: spreading siblings needs no walk over all pods
+    siblings: Counter[str] = field(default_factory=Counter)
 
     def labels(self) -> dict[str, str]:
         return objects.labels(self.node) if self.node is not None else {}
@@ -72,7 +75,8 @@ class Cluster:
     @staticmethod
     def _same_needs(old: Object, new: Object) -> bool:
         left, right = old.get("spec") or {}, new.get("spec") or {}
-        return all(left.get(k) == right.get(k) for k in ("containers", "initContainers", "overhead", "affinity"))
+        fields = ("containers", "initContainers", "overhead", "affinity")
+        return _sibling_key(old) == _sibling_key(new) and all(left.get(f) == right.get(f) for f in fields)
 
     def remove_pod(self, pod: Object) -> None:
         self._assumed.discard(objects.uid(pod))
@@ -99,6 +103,8 @@ class Cluster:
         ports = host_ports(pod)
         if ports:
             info.ports[uid] = ports
+        if _sibling_key(pod):
+            info.siblings[_sibling_key(pod)] += 1
         if required_anti_affinity(pod):
             self.anti_affine[uid] = pod
         self._places[uid] = node_name
@@ -112,12 +118,23 @@ class Cluster:
         resources.add(info.requested, resources.requests_of(pod), -1)
         resources.add(info.scored, resources.requests_of(pod, scored=True), -1)
         info.ports.pop(uid, None)
+        key = _sibling_key(pod)
+        if key:
+            info.siblings[key] -= 1
+            if not info.siblings[key]:
+                del info.siblings[key]
         self.anti_affine.pop(uid, None)
         if info.node is None and not info.pods:
             del self.nodes[name]
 
     def node_of(self, uid: str) -> str:
         return self._places[uid]
+
+
+def _sibling_key(pod: Object) -> str:
+    """The uid of its controller; "" for a pod without one, or on its way out."""
+    controller = objects.controller_of(pod)
+    return "" if controller is None or objects.is_being_deleted(pod) else str(controller.get("uid") or "")
 
 
 def host_ports(pod: Object) -> list[Port]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from apiserver.machinery import objects
-from apiserver.machinery.objects import Object
 from controllers.lib import selectors, taints
 from controllers.lib.node_matching import matches_term
 from controllers.scheduler import affinity, resources
@@ -36,18 +35,13 @@ def sibling_spread(request: Request, infos: Sequence[NodeInfo]) -> list[float]:
     """Fewer pods of the same controller are better (or, without a controller, of the same labels)."""
     pod = request.pod
     controller = objects.controller_of(pod)
-    namespace = objects.namespace(pod)
-
-    def is_sibling(other: Object) -> bool:
-        if objects.namespace(other) != namespace or objects.is_being_deleted(other):
-            return False
-        if controller is not None:
-            found = objects.controller_of(other)
-            return found is not None and found.get("uid") == controller.get("uid")
-        return bool(objects.labels(pod)) and objects.labels(other) == objects.labels(pod)
-
-    counts = [sum(1 for other in info.pods.values() if is_sibling(other)) for info in infos]
-    return _inverted(counts)
+    if controller is not None:
+        return _inverted([info.siblings.get(str(controller.get("uid")), 0) for info in infos])
+    namespace, labels = objects.namespace(pod), objects.labels(pod)
+    if not labels:
+        return _inverted([0 for _ in infos])
+    return _inverted([sum(1 for other in info.pods.values() if objects.namespace(other) == namespace and objects.labels(other) == labels)
+                      for info in infos])
 
 
 def soft_spread(request: Request, infos: Sequence[NodeInfo]) -> list[float]:

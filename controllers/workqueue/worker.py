@@ -26,6 +26,13 @@ async def run_workers(name: str, queue: RateLimitingQueue, sync: Sync, *, worker
             group.create_task(_work(name, queue, sync, retries_max), name=f"{name} worker {number}")
 
 
+def _level_of(error: Exception) -> int:
+    """A lost race is nothing to tell; a refusal is told where it belongs, in events and conditions; a server that fails is a warning."""
+    if errors.is_conflict(error) or errors.is_not_found(error):
+        return logging.DEBUG
+    return logging.INFO if isinstance(error, errors.StatusError) and error.code < 500 else logging.WARNING
+
+
 async def _work(name: str, queue: RateLimitingQueue, sync: Sync, retries_max: int | None) -> None:
     while True:
         key = await queue.get()
@@ -33,8 +40,7 @@ async def _work(name: str, queue: RateLimitingQueue, sync: Sync, retries_max: in
             await sync(key)
         except Exception as error:  # the task's outermost edge
             if isinstance(error, errors.TRANSIENT):
-                level = logging.DEBUG if errors.is_conflict(error) or errors.is_not_found(error) else logging.WARNING
-                log.log(level, "%s: %s failed, will try again: %s", name, key, error)
+                log.log(_level_of(error), "%s: %s failed, will try again: %s", name, key, error)
             else:
                 log.exception("%s: %s failed by a fault in the controller", name, key)
             if retries_max is None or queue.failures(key) < retries_max:

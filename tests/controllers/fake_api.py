@@ -13,6 +13,7 @@ from apiserver.machinery import objects
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError, already_exists, conflict, gone, not_found
 from controllers.cache.indexer import key, key_of
+from controllers.client.errors import ConnectionFailed
 from controllers.client.interface import DELETE_DEFAULTS, LIST_DEFAULTS, DeleteOptions, ListOptions, PatchType, Propagation, WatchEvent
 from controllers.client.resources import NAMESPACES, PODS, Resource
 from controllers.lib.clock import Clock, format_time
@@ -43,6 +44,10 @@ class FakeApi:
     def fail(self, verb: str, plural: str, error: Exception, times: int = 1) -> None:
         """The next ``times`` requests of that sort raise ``error`` and do nothing."""
         self._faults.append((verb, plural, error, times))
+
+    def lose_answer(self, verb: str, plural: str, times: int = 1) -> None:
+        """The next ``times`` writes of that sort are done, and their answers lost."""
+        self._faults.append((f"answer {verb}", plural, ConnectionFailed("the answer is lost"), times))
 
     def break_watches(self) -> None:
         self._generation += 1
@@ -86,7 +91,7 @@ class FakeApi:
     async def create(self, resource: Resource, namespace: str, obj: Object, *, name: str = "", subresource: str = "") -> Object:
         await self._enter("create", resource, subresource or objects.name(obj))
         if subresource == "binding":
-            return self._bind(namespace, name, obj)
+            return self._answered("create", resource, self._bind(namespace, name, obj))
         if subresource == "token":
             return {"status": {"token": f"token-of-{name}", "expirationTimestamp": format_time(self._clock.now())}}
         stored = objects.deep_copy(obj)
@@ -108,7 +113,7 @@ class FakeApi:
         if resource == NAMESPACES:
             stored.setdefault("spec", {"finalizers": ["kubernetes"]})
             stored.setdefault("status", {"phase": "Active"})
-        return self._write(resource, stored, "ADDED")
+        return self._answered("create", resource, self._write(resource, stored, "ADDED"))
 
     async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
         await self._enter("update", resource, objects.name(obj))
@@ -129,7 +134,7 @@ class FakeApi:
         if version and version != objects.resource_version(old):
             raise conflict(resource.group, resource.plural, name, "the object has been modified")
         new = _merge(objects.deep_copy(old), patch, patch_type is PatchType.STRATEGIC)
-        return self._change(resource, old, new, subresource)
+        return self._answered("patch", resource, self._change(resource, old, new, subresource))
 
     async def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions = DELETE_DEFAULTS) -> Object:
         await self._enter("delete", resource, name)
@@ -138,7 +143,7 @@ class FakeApi:
             raise conflict(resource.group, resource.plural, name, "the UID in the precondition does not match")
         if options.resource_version and options.resource_version != objects.resource_version(old):
             raise conflict(resource.group, resource.plural, name, "the resourceVersion in the precondition does not match")
-        return self._delete(resource, old, options)
+        return self._answered("delete", resource, self._delete(resource, old, options))
 
     async def delete_collection(self, resource: Resource, namespace: str, options: DeleteOptions = DELETE_DEFAULTS,
                                 selection: ListOptions = LIST_DEFAULTS) -> Object:
@@ -180,8 +185,15 @@ class FakeApi:
     async def _enter(self, verb: str, resource: Resource, name: str) -> None:
         self.requests.append((verb, resource.plural, name))
         await asyncio.sleep(0)
+        self._maybe_fail(verb, resource)
+
+    def _answered(self, verb: str, resource: Resource, answer: Object) -> Object:
+        self._maybe_fail(f"answer {verb}", resource)
+        return answer
+
+    def _maybe_fail(self, verb: str, resource: Resource) -> None:
         for position, (fault_verb, plural, error, times) in enumerate(self._faults):
-            if fault_verb in (verb, "*") and plural in (resource.plural, "*"):
+            if fault_verb in (verb, "*" if " " not in verb else verb) and plural in (resource.plural, "*"):
                 self._faults[position] = (fault_verb, plural, error, times - 1)
                 if times <= 1:
                     del self._faults[position]

@@ -271,3 +271,17 @@ async def test_a_batch_is_placed_with_one_request_a_pod() -> None:
     async with world.running(Scheduler):
         assert all(p["spec"].get("nodeName") for p in world.api.all(PODS))
         assert world.api.count("create", "pods") == 200  # each made once by the test and bound once
+
+
+def test_siblings_are_counted_by_controller_until_they_go() -> None:
+    owned: Object = {"ownerReferences": [{"uid": "r", "controller": True}]}
+    cluster = Cluster()
+    cluster.set_node(node("n"))
+    first, second = pod("p", nodeName="n"), pod("q", nodeName="n")
+    for one in (first, second):
+        one["metadata"].update(owned)
+        cluster.set_pod(one)
+    assert cluster.nodes["n"].siblings == {"r": 2}
+    cluster.set_pod({**first, "metadata": {**first["metadata"], "deletionTimestamp": "t"}})
+    cluster.remove_pod(second)
+    assert cluster.nodes["n"].siblings == {} and len(cluster.nodes["n"].pods) == 1
