@@ -105,7 +105,7 @@ async def _serve(
         await stream.start(send)
         for piece in stream.initial(objects):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
-        del objects
+        objects.clear()  # a watch lives for hours, and these versions would with it
         while True:
             batch = watcher.take()
             if batch:
@@ -150,10 +150,10 @@ class _Stream:
         if negotiated.form is Form.OBJECT:
             # the encoded line is shared by all watches of this version
             self._key: Any = scope.info.api_version
-            self._encode: EncodeEvent = self._encode_object
+            self._encode: EncodeEvent = self._encode_shared
         elif negotiated.form is Form.METADATA:
             self._key = (negotiated.version, "metadata")
-            self._encode = self._encode_shared_form
+            self._encode = self._encode_shared
         else:
             self._key = None
             self._encode = self._encode_table
@@ -200,26 +200,24 @@ class _Stream:
                 key = (type, shared_key, "chunk")
                 framed = event.encoded.get(key)
                 if framed is None:
-                    framed = event.encoded[key] = _framed(self._encode(type, event))
+                    framed = event.encoded[key] = _framed(self._line_of(type, event))  # the line itself is not kept as well
                 return write_chunk(framed)
             return write_chunk(_framed(self.encode(batch)))
 
         return write
 
-    def _encode_object(self, type: EventType, event: ChangeEvent) -> bytes:
+    def _encode_shared(self, type: EventType, event: ChangeEvent) -> bytes:
         key = (type, self._key)
         line = event.encoded.get(key)
         if line is None:
-            line = event.encoded[key] = _line(type.value, self.scope.store.served(_subject(type, event)))
+            line = event.encoded[key] = self._line_of(type, event)
         return line
 
-    def _encode_shared_form(self, type: EventType, event: ChangeEvent) -> bytes:
-        key = (type, self._key)
-        line = event.encoded.get(key)
-        if line is None:
-            obj = self.scope.store.decode(_subject(type, event))
-            line = event.encoded[key] = _line(type.value, orjson.dumps(forms.partial(obj, self._negotiated.version)))
-        return line
+    def _line_of(self, type: EventType, event: ChangeEvent) -> bytes:
+        store, subject = self.scope.store, _subject(type, event)
+        if self._negotiated.form is Form.OBJECT:
+            return _line(type.value, store.served(subject))
+        return _line(type.value, orjson.dumps(forms.partial(store.decode(subject), self._negotiated.version)))
 
     def _encode_table(self, type: EventType, event: ChangeEvent) -> bytes:
         obj = self.scope.store.decode(_subject(type, event))

@@ -9,7 +9,7 @@ from apiserver.objectstore.interface import ChangeEvent
 
 #: Enough for clients that reconnect at once; older revisions are replayed from the store.
 EVENTS_MAX = 2048
-#: Of the objects that only the window keeps alive.
+#: Of the objects and encodings that only the window keeps alive, for one resource.
 BYTES_MAX = 4 * 1024 * 1024
 
 
@@ -46,5 +46,6 @@ class WatchHistory:
 
 
 def _held(event: ChangeEvent) -> int:
-    """Bytes that live for this event's sake: the version before it, and its own where it is the last of a deleted object."""
-    return len(event.previous.raw) if event.previous is not None else 64
+    """Bytes that live for this event's sake: the version before it, and its own as it was encoded for watchers."""
+    before = len(event.previous.raw) if event.previous is not None else 0
+    return before + len(event.object.raw)
