@@ -55,7 +55,7 @@ def test_deletion_takes_from_the_fullest_node() -> None:
     assert decision.rank_for_deletion(mine, mine)[0] is mine[0]
 
 
-@given(st.integers(0, 1200), st.integers(0, 1200))
+@given(st.integers(0, 600), st.integers(0, 600))
 def test_a_plan_moves_towards_the_wish_and_not_beyond(have: int, wish: int) -> None:
     pods = [pod(f"p{n}") for n in range(have)]
     plan = decision.plan_scale(replica_set(wish), pods, pods)
