@@ -16,6 +16,7 @@ from controllers.client.resources import LEASES, NODES, PODS
 from controllers.hollownode import node_object, pod_lifecycle, pod_run, pod_status
 from controllers.hollownode.options import HollowNodeOptions
 from controllers.hollownode.pod_run import Instant, PodRun
+from controllers.lib import pods as pod_facts
 from controllers.lib.clock import Clock
 from controllers.lib.events import EventBroadcaster
 from controllers.workqueue.rate_limiter import ItemExponentialFailure
@@ -39,6 +40,7 @@ class HollowNode:
         self._api, self._options, self._version, self._clock, self._random = api, options, version, clock, rng
         self._host_ip = node_object.internal_ip(name)
         self._node_uid = ""
+        self._unschedulable = False
         self._runs: dict[str, PodRun] = {}
         self._addresses: dict[str, str] = {}
         self.queue = RateLimitingQueue(clock, ItemExponentialFailure())
@@ -64,28 +66,49 @@ class HollowNode:
     async def _register(self) -> None:
         while True:
             try:
-                await self._register_once()
-                self._recorder.event({"kind": "Node", "apiVersion": "v1", "metadata": {"name": self.name, "uid": self._node_uid}}, "Normal",
-                                     "Starting", "Starting hollow kubelet.")
+                was = await self._register_once()
+                self._tell("Starting", "Starting hollow kubelet.")
+                self._tell_changes(was)
                 return
             except errors.TRANSIENT as error:
                 log.warning("node %s: registration failed, will try again: %s", self.name, error)
                 await self._clock.sleep(RETRY_SECONDS)
 
-    async def _register_once(self) -> None:
+    def _tell(self, reason: str, message: str = "") -> None:
+        """An event about the node; of a kubelet's statuses the message is made of the reason."""
+        about = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": self.name, "uid": self._node_uid}}
+        self._recorder.event(about, "Normal", reason, message or f"Node {self.name} status is now: {reason}")
+
+    def _tell_changes(self, before: Object) -> None:
+        """What a kubelet tells when its conditions become what a healthy node's are; it has told what they were ``before``."""
+        for type_, status, reason, _ in node_object.GOOD_CONDITIONS:
+            if (pod_facts.condition(before, type_) or {}).get("status") != status:
+                self._tell("NodeReady" if type_ == "Ready" else reason.replace("Kubelet", "Node"))
+
+    def _tell_schedulable(self, node: Object) -> None:
+        unschedulable = bool(objects.get(node, "spec", "unschedulable", default=False))
+        if unschedulable != self._unschedulable:
+            self._unschedulable = unschedulable
+            self._tell("NodeNotSchedulable" if unschedulable else "NodeSchedulable")
+
+    async def _register_once(self) -> Object:
+        """The Node as it was before: empty where it is new."""
         now = self._clock.now()
+        before: Object = {}
         try:
             node = await self._api.create(NODES, "", node_object.node_of(self.name, self._options, self._version, now))
         except errors.StatusError as error:
             if not errors.is_already_exists(error):
                 raise
-            node = await self._api.get(NODES, "", self.name)
+            node = before = await self._api.get(NODES, "", self.name)
+            self._unschedulable = bool(objects.get(node, "spec", "unschedulable", default=False))
             labels = node_object.labels_of(self.name, self._options)
             if not labels.items() <= objects.labels(node).items():
                 node = await self._api.patch(NODES, "", self.name, {"metadata": {"labels": labels}}, PatchType.STRATEGIC)
             await self._report(node)
         self._node_uid = objects.uid(node)
         await self._renew(None)
+        return before
 
     async def _report(self, node: Object) -> None:
         status = node_object.status_of(self.name, self._options, self._version, node.get("status") or {}, self._clock.now())
@@ -97,10 +120,12 @@ class HollowNode:
             await self._clock.sleep(self._options.node_status_update_frequency)
             try:
                 node = await self._api.get(NODES, "", self.name)
+                self._tell_schedulable(node)
                 wanted = node_object.status_of(self.name, self._options, self._version, node.get("status") or {}, self._clock.now())
                 due = self._clock.monotonic() - reported >= self._options.node_status_report_frequency
                 if due or node_object.is_stale(node, wanted):
                     await self._api.patch(NODES, "", self.name, {"status": wanted}, PatchType.STRATEGIC, subresource="status")
+                    self._tell_changes(node)
                     reported = self._clock.monotonic()
             except errors.TRANSIENT as error:
                 log.warning("node %s: status not reported: %s", self.name, error)

@@ -64,7 +64,8 @@ def status_of(name: str, options: HollowNodeOptions, version: str, old: Object, 
     }
 
 
-_CONDITIONS = (
+#: of a healthy node: type, status, reason, message
+GOOD_CONDITIONS = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
@@ -75,7 +76,7 @@ _CONDITIONS = (
 def conditions_of(old: Object, now: datetime.datetime) -> list[Object]:
     known = {c.get("type"): c for c in objects.get(old, "conditions", default=[])}
     out = []
-    for type_, status, reason, message in _CONDITIONS:
+    for type_, status, reason, message in GOOD_CONDITIONS:
         before = known.get(type_) or {}
         transition = before.get("lastTransitionTime") if before.get("status") == status else None
         out.append({"type": type_, "status": status, "lastHeartbeatTime": format_time(now),

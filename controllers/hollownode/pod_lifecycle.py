@@ -62,6 +62,7 @@ def advance(pod: Object, run: PodRun, now: Instant, options: HollowNodeOptions) 
         one = run.main[container["name"]]
         _advance_container(pod, container, one, now, begin_at, options.run_seconds, progress, policy_of(pod), "containers")
         _await_readiness(pod, container, one, now, progress)
+    _advance_ephemeral(pod, run, now, begin_at, progress)
     return progress
 
 
@@ -72,6 +73,11 @@ def containers_of(pod: Object) -> list[Object]:
 
 def init_containers_of(pod: Object) -> list[Object]:
     found: list[Object] = objects.get(pod, "spec", "initContainers", default=[])
+    return found
+
+
+def ephemeral_containers_of(pod: Object) -> list[Object]:
+    found: list[Object] = objects.get(pod, "spec", "ephemeralContainers", default=[])
     return found
 
 
@@ -171,31 +177,45 @@ def _advance_container(pod: Object, container: Object, one: ContainerRun, now: I
         progress.at(one.restart_at)
 
 
+def _advance_ephemeral(pod: Object, run: PodRun, now: Instant, begin_at: float, progress: Progress) -> None:
+    """Those of ``kubectl debug``: started once, never again, and stopped with the pod's main containers."""
+    for container in ephemeral_containers_of(pod):
+        one = run.ephemeral.setdefault(container["name"], ContainerRun(container["name"]))
+        _advance_container(pod, container, one, now, begin_at, 0.0, progress, "Never", "ephemeralContainers")
+    if is_terminal(pod, run):
+        for one in run.ephemeral.values():
+            if one.is_running:
+                one.finished, one.exit_code = now, TERMINATED
+
+
 def _workload(pod: Object, container: Object, group: str, policy: str, run_seconds: float) -> Workload:
     if group == "containers" or policy == "Always":
         return workload_of(pod, container, default_seconds=run_seconds)
+    if group == "ephemeralContainers":
+        # a shell waits for its user: it ends when its command says so, else with the pod
+        return workload_of({"spec": {"restartPolicy": "Always"}}, container, default_seconds=run_seconds)
     # init containers complete whatever the pod's policy and annotations say of its main containers
     plain = {"spec": {"restartPolicy": "Never"}}
     return workload_of(plain, container, default_seconds=run_seconds)
 
 
 def _stop(pod: Object, run: PodRun, now: Instant, options: HollowNodeOptions, progress: Progress) -> None:
-    running = [(container, one) for group, runs in ((containers_of(pod), run.main), (init_containers_of(pod), run.init))
-               for container in group if (one := runs[container["name"]]).is_running]
+    running = [one for one in run.everything() if one.is_running]
     if not running:
         progress.gone = True
         return
     if run.killed is None:
         run.killed = now
-        progress.events += [PodEvent("Normal", "Killing", f"Stopping container {c['name']}", f"spec.containers{{{c['name']}}}")
-                            for c, _ in running]
+        for group, runs in (("containers", run.main), ("initContainers", run.init), ("ephemeralContainers", run.ephemeral)):
+            progress.events += [PodEvent("Normal", "Killing", f"Stopping container {one.name}", f"spec.{group}{{{one.name}}}")
+                                for one in runs.values() if one.is_running]
     grace = float(objects.metadata(pod).get("deletionGracePeriodSeconds") or 0)
     wanted = annotation_number(pod, "stop-seconds")
     stopped_at = run.killed.monotonic + min(grace, options.stop_seconds if wanted is None else wanted)
     if now.monotonic < stopped_at:
         progress.at(stopped_at)
         return
-    for _, one in running:
+    for one in running:
         one.finished, one.restart_at = now, None
         one.exit_code = 0
     progress.gone = True
@@ -213,7 +233,7 @@ def _check_deadline(pod: Object, run: PodRun, now: Instant, progress: Progress) 
         progress.at(due)
         return False
     run.deadline_exceeded = True
-    for one in [*run.init.values(), *run.main.values()]:
+    for one in run.everything():
         if one.is_running:
             one.finished, one.exit_code = now, TERMINATED
         one.restart_at = None

@@ -42,12 +42,17 @@ class PodRun:
     seen: Instant
     init: dict[str, ContainerRun] = field(default_factory=dict)
     main: dict[str, ContainerRun] = field(default_factory=dict)
+    #: of ephemeral containers, which join a pod while it runs
+    ephemeral: dict[str, ContainerRun] = field(default_factory=dict)
     #: when containers were told to stop
     killed: Instant | None = None
     deadline_exceeded: bool = False
     #: newer than the cache, where the last write has not come back yet
     latest: Object | None = None
     removed: bool = False
+
+    def everything(self) -> list[ContainerRun]:
+        return [*self.init.values(), *self.main.values(), *self.ephemeral.values()]
 
 
 def begin(pod: Object, ip: str, now: Instant) -> PodRun:
@@ -57,6 +62,7 @@ def begin(pod: Object, ip: str, now: Instant) -> PodRun:
     for field_name, runs, containers in (
         ("initContainerStatuses", run.init, objects.get(pod, "spec", "initContainers", default=[])),
         ("containerStatuses", run.main, objects.get(pod, "spec", "containers", default=[])),
+        ("ephemeralContainerStatuses", run.ephemeral, objects.get(pod, "spec", "ephemeralContainers", default=[])),
     ):
         known = {s.get("name"): s for s in status.get(field_name) or []}
         for container in containers:

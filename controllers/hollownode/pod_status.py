@@ -25,6 +25,10 @@ def status_of(pod: Object, run: PodRun, now: Instant, host_ip: str) -> Object:
     init = lifecycle.init_containers_of(pod)
     if init:
         status["initContainerStatuses"] = [_container(pod, c, run.init[c["name"]], now, waiting="PodInitializing", init=True) for c in init]
+    ephemeral = [c for c in lifecycle.ephemeral_containers_of(pod) if c["name"] in run.ephemeral]
+    if ephemeral:
+        status["ephemeralContainerStatuses"] = [
+            {**_container(pod, c, run.ephemeral[c["name"]], now, waiting=waiting, init=True), "ready": False} for c in ephemeral]
     host_network = bool(objects.get(pod, "spec", "hostNetwork", default=False))
     if any(one.started is not None for one in [*run.init.values(), *run.main.values()]):
         ip = host_ip if host_network else run.ip

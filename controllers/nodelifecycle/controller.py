@@ -62,6 +62,8 @@ class NodeLifecycleController:
             self._evictor.on_pod(pod)
 
     def _on_node_gone(self, node: Object) -> None:
+        name = objects.name(node)
+        self._recorder.event(node, "Normal", "RemovingNode", f"Node {name} event: Removing Node {name} from Controller")
         self._heard.pop(objects.name(node), None)
         self._was_ready.pop(objects.name(node), None)
 
@@ -112,6 +114,8 @@ class NodeLifecycleController:
 
     async def _look_at(self, node: Object) -> None:
         name = objects.name(node)
+        if name not in self._heard:
+            self._recorder.event(node, "Normal", "RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
         now = self._clock.monotonic()
         lease = self._leases.indexer.get(key(LEASE_NAMESPACE, name))
         heard = health.listen(self._heard.get(name), node, lease, now)

@@ -221,3 +221,42 @@ async def test_a_node_that_is_started_again_goes_on_with_its_pods() -> None:
 ])
 def test_commands_are_understood(command: list[str], policy: str, expected: Workload) -> None:
     assert workload_of({"spec": {"restartPolicy": policy}}, {"command": command}, default_seconds=1.0) == expected
+
+
+async def test_a_node_tells_what_it_becomes() -> None:
+    kubelet = Kubelet()
+
+    def told() -> list[str]:
+        return [e["reason"] for e in kubelet.api.all(EVENTS) if e["involvedObject"]["kind"] == "Node"]
+
+    async with kubelet.running():
+        first = ["Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"]
+        assert sorted(told()) == sorted(first)
+        await kubelet.api.patch(NODES, "", "n", {"spec": {"unschedulable": True}})
+        await kubelet.clock.advance(11)
+        await settle(200)
+        assert sorted(told()) == sorted([*first, "NodeNotSchedulable"])
+        await kubelet.api.patch(NODES, "", "n", {"spec": {"unschedulable": None}})
+        await kubelet.api.patch(NODES, "", "n", {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, subresource="status")
+        await kubelet.clock.advance(11)
+        await settle(200)
+        ready = next(e for e in kubelet.api.all(EVENTS) if e["reason"] == "NodeReady")
+        assert ready["count"] == 2 and ready["message"] == "Node n status is now: NodeReady" and told().count("NodeSchedulable") == 1
+
+
+async def test_an_ephemeral_container_joins_a_running_pod_and_ends_with_it() -> None:
+    kubelet = Kubelet()
+    async with kubelet.running():
+        await kubelet.add()
+        await kubelet.after(5)
+        added = [{"name": "shell", "image": "busybox"}, {"name": "quick", "image": "busybox", "command": ["sleep", "2"]}]
+        await kubelet.api.patch(PODS, "a", "p", {"spec": {"ephemeralContainers": added}})
+        states = {s["name"]: s for s in (await kubelet.after(5))["status"]["ephemeralContainerStatuses"]}
+        assert "running" in states["shell"]["state"] and not states["shell"]["ready"]
+        assert states["quick"]["state"]["terminated"]["exitCode"] == 0
+        assert pod_facts.is_ready(kubelet.pod())
+        await kubelet.api.delete(PODS, "a", "p")
+        await settle(200)
+        await kubelet.clock.advance(40)
+        await settle(200)
+        assert kubelet.api.all(PODS) == []

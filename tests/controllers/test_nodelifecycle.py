@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.machinery.objects import Object
-from controllers.client.resources import LEASES, NODES, PODS
+from controllers.client.resources import EVENTS, LEASES, NODES, PODS
 from controllers.lib import pods as pod_facts
 from controllers.lib import taints
 from controllers.lib.context import ControllerContext
@@ -157,3 +157,17 @@ def test_tolerated_time_is_the_shortest_of_the_tolerations_that_match() -> None:
     assert tainting.seconds_tolerated(pod, execute) == 5
     assert tainting.seconds_tolerated({"spec": {"tolerations": pod["spec"]["tolerations"][:1]}}, execute) == 0
     assert tainting.seconds_tolerated({"spec": {"tolerations": [{"operator": "Exists"}]}}, execute) is None
+
+
+async def test_nodes_that_come_and_go_are_told() -> None:
+    nodes = Nodes()
+    await nodes.add("n")
+    async with nodes.running(build):
+        await nodes.live(20, "n")
+        await nodes.api.delete(NODES, "", "n")
+        await nodes.advance(10)
+        told = {e["reason"]: e["message"] for e in nodes.api.all(EVENTS) if e["involvedObject"]["kind"] == "Node"}
+        assert told == {
+            "RegisteredNode": "Node n event: Registered Node n in Controller",
+            "RemovingNode": "Node n event: Removing Node n from Controller",
+        }

@@ -133,11 +133,12 @@ def deleted(**_):
 def test_kopf_operator(sampan: SampanServer, sampan_namespace: str, tmp_path: Path, kubectl: Any, eventually: Any) -> None:
     import os
 
-    (tmp_path / "operator.py").write_text(OPERATOR)
+    script = tmp_path / "watching.py"  # a name that no module has: the working directory is first on its path
+    script.write_text(OPERATOR)
     environment = dict(os.environ, KUBECONFIG=str(sampan.kubeconfig))
     with (tmp_path / "log.txt").open("wb") as log:
         operator = subprocess.Popen(
-            [sys.executable, "-m", "kopf", "run", "--namespace", sampan_namespace, "--standalone", str(tmp_path / "operator.py")],
+            [sys.executable, "-m", "kopf", "run", "--namespace", sampan_namespace, "--standalone", str(script)],
             env=environment, cwd=tmp_path, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
     try:
