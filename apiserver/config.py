@@ -57,4 +57,6 @@ class ServerConfig(BaseModel):
     request_timeout_seconds: float = 60.0
     min_request_timeout_seconds: int = 1800
     event_ttl_seconds: int = 3600
+    #: how long old versions are kept at least, for watches and pages to go on with; 0: for ever
+    etcd_compaction_interval_seconds: float = Field(default=300.0, ge=0)
     store: StoreConfig

@@ -30,6 +30,7 @@ from apiserver.handlers.virtual import VirtualResources
 from apiserver.http_protocol import HttpListener
 from apiserver.lazy_app import LazyApp
 from apiserver.metrics import RequestMetrics, StoreRequestMetrics
+from apiserver.objectstore.compactor import Compactor
 from apiserver.objectstore.interface import StoredObject
 from apiserver.objectstore.measured_kv import MeasuredKV
 from apiserver.objectstore.object_store import ObjectStore
@@ -166,7 +167,13 @@ class ApiServer:
 
     async def run(self) -> None:
         """Until cancelled, or until the store stops."""
-        await self.objects.run()
+        interval = self.config.etcd_compaction_interval_seconds
+        compacting = asyncio.create_task(Compactor(self._kv, interval).run()) if interval else None
+        try:
+            await self.objects.run()
+        finally:
+            if compacting is not None:
+                compacting.cancel()
 
     def stop(self) -> None:
         """Not ready from now on; watches end, so that their clients go elsewhere."""

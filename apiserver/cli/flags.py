@@ -85,6 +85,12 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     serving.add_argument("--request-timeout", type=duration, default=60.0, help="of requests other than watches (default 60s)")
     serving.add_argument("--min-request-timeout", type=count, default=1800, help="least seconds before a watch is ended (default 1800)")
     serving.add_argument("--event-ttl", type=duration, default=3600.0, help="how long events are kept (default 1h)")
+    serving.add_argument(
+        "--etcd-compaction-interval",
+        type=duration,
+        default=300.0,
+        help="how long old versions are kept at least, for watches to go on with (default 5m; 0s keeps them for ever)",
+    )
     serving.add_argument("--service-cluster-ip-range", default="10.96.0.0/12", help="CIDR of service addresses")
     serving.add_argument("--service-node-port-range", default="30000-32767", help="ports of NodePort services")
     access = parser.add_argument_group("access")

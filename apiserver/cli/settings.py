@@ -53,6 +53,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             request_timeout_seconds=flags.request_timeout,
             min_request_timeout_seconds=flags.min_request_timeout,
             event_ttl_seconds=int(flags.event_ttl),
+            etcd_compaction_interval_seconds=flags.etcd_compaction_interval,
             store=StoreConfig(
                 data_dir=data_dir.path,
                 wal_dir=flags.wal_dir,

@@ -1,0 +1,66 @@
+"""Compaction keeps the history of one interval, and goes on after trouble."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from apiserver.objectstore.compactor import Compactor
+from storage import api, errors
+from tests.fakes.memory_kv import MemoryKV
+
+
+class Clock:
+    """Lets ``turns`` intervals pass, with a write and whatever else a test wants in each."""
+
+    def __init__(self, kv: MemoryKV, turns: int) -> None:
+        self.kv = kv
+        self.left = turns
+        self.revisions: list[int] = []
+
+    async def sleep(self, seconds: float) -> None:
+        assert seconds == 300
+        self.revisions.append(await self.kv.read_revision())
+        if self.left == 0:
+            raise asyncio.CancelledError
+        self.left -= 1
+        await self.kv.put(api.PutRequest(key=b"k", value=b"v"))
+
+
+async def compacted(kv: MemoryKV, revision: int) -> bool:
+    try:
+        await kv.range(api.RangeRequest(key=b"k", revision=revision))
+    except errors.CompactedError:
+        return True
+    return False
+
+
+async def test_the_revision_of_an_interval_before_is_the_oldest_kept() -> None:
+    kv = MemoryKV()
+    for _ in range(5):
+        await kv.put(api.PutRequest(key=b"k", value=b"v"))
+    clock = Clock(kv, turns=3)
+    with pytest.raises(asyncio.CancelledError):
+        await Compactor(kv, 300, clock.sleep).run()
+    oldest = clock.revisions[-2]
+    assert await compacted(kv, oldest - 1)
+    assert not await compacted(kv, oldest)
+
+
+async def test_trouble_is_gone_over() -> None:
+    kv = MemoryKV()
+    clock = Clock(kv, turns=6)
+    asked: list[int] = []
+    troubles = [errors.CompactedError(1), errors.UnavailableError(), None, None]
+
+    async def compact(revision: int, *, physical: bool = False) -> None:
+        asked.append(revision)
+        if troubles and (trouble := troubles.pop(0)) is not None:
+            raise trouble
+
+    kv.compact = compact  # type: ignore[assignment, method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        await Compactor(kv, 300, clock.sleep).run()
+    assert asked == clock.revisions[: len(asked)]
+    assert len(asked) == 6
