@@ -38,7 +38,7 @@ class CorkedTransport:
     def write(self, data: bytes) -> None:
         if self._held:
             data, self._held = self._held + data, b""
-        elif data.startswith(_HEAD_START):
+        elif data.startswith(_HEAD_START) and not data.startswith(_INTERIM_START):
             self._held = data
             return
         if data:
@@ -60,6 +60,8 @@ class CorkedTransport:
 
 #: of a response's head as uvicorn writes it; a body that begins so is merely held for the moment until the next write or the end
 _HEAD_START = b"HTTP/1.1 "
+#: of an interim response (100 Continue), which the client waits for
+_INTERIM_START = b"HTTP/1.1 1"
 
 
 class ApiProtocol(HttpToolsProtocol):

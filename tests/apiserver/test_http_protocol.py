@@ -116,6 +116,18 @@ async def test_a_request_without_body_to_answer_is_sent_at_once(api: Api) -> Non
         writer.close()
 
 
+async def test_a_client_that_asks_before_it_sends_is_told_to_go_on(api: Api) -> None:
+    async with listening(api.server.app) as (_, port), asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        body = b'{"metadata":{"name":"a"}}'
+        head = f"{HEAD}Content-Type: application/json\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
+        writer.write(f"POST {CM} HTTP/1.1\r\n{head}".encode())
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100")
+        writer.write(body)
+        assert (await read_head(reader))[0] == 201
+        writer.close()
+
+
 async def test_nonsense_is_refused_and_the_server_goes_on(api: Api) -> None:
     async with listening(api.server.app) as (_, port), asyncio.timeout(10):
         for sent in (b"\x16\x03\x01\x02\x00", b"GET\r\n\r\n", b"\x00" * 4096, b"GET / HTTP/9.9\r\n\r\n"):
