@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from apiserver.machinery import objects
@@ -26,7 +27,7 @@ BY_SERVICE = "service"
 BATCH_SECONDS = 0.05
 
 
-class ServiceBackends:
+class ServiceBackends(ABC):
     """What both controllers do: Services and pods → keys of Services; a key → its backends."""
 
     def __init__(self, context: ControllerContext, component: str) -> None:
@@ -40,8 +41,9 @@ class ServiceBackends:
     async def run(self) -> None:
         await run_workers(self._component, self.queue, self.sync, workers=WORKERS)
 
+    @abstractmethod
     async def sync(self, key: str) -> None:
-        raise NotImplementedError
+        """Brings what belongs to the Service of this key in line."""
 
     def _on_pod(self, pod: Object) -> None:
         self._enqueue_services_of([pod])
