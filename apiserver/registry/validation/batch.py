@@ -43,10 +43,11 @@ _NOT_NEGATIVE = (
 )  # fmt: skip
 
 
-def job(obj: Part) -> list[FieldError]:
+def job(obj: Part, prefixed_labels: bool = True) -> list[FieldError]:
+    """A job from before the labels had a prefix goes without (``prefixed_labels``)."""
     out: Errors = []
     metadata, spec = obj.get("metadata") or _NOTHING, obj.get("spec") or _NOTHING
-    _generated_selector(out, metadata, spec)
+    _generated_selector(out, metadata, spec, prefixed_labels)
     _job_spec(out, spec)
     if spec.get("completionMode") == "Indexed" and (spec.get("completions") or 0) > 0:
         # the last pod's hostname is the job's name and its index
@@ -57,7 +58,7 @@ def job(obj: Part) -> list[FieldError]:
     return out
 
 
-def _generated_selector(out: Errors, metadata: Part, spec: Part) -> None:
+def _generated_selector(out: Errors, metadata: Part, spec: Part, prefixed_labels: bool) -> None:
     """What the server generated is there and was not contradicted by labels of the client."""
     selector = spec.get("selector")
     if spec.get("manualSelector") or selector is None:
@@ -65,13 +66,10 @@ def _generated_selector(out: Errors, metadata: Part, spec: Part) -> None:
     uid, name = metadata.get("uid") or "", metadata.get("name") or ""
     if not uid:
         out.append(required("metadata.uid"))
-    found = ((spec.get("template") or _NOTHING).get("metadata") or _NOTHING).get("labels") or {}
-    expected = {
-        LEGACY_CONTROLLER_UID_LABEL: uid,
-        LEGACY_JOB_NAME_LABEL: name,
-        CONTROLLER_UID_LABEL: uid,
-        JOB_NAME_LABEL: name,
-    }
+    found = _template_labels(spec)
+    expected = {LEGACY_CONTROLLER_UID_LABEL: uid, LEGACY_JOB_NAME_LABEL: name}
+    if prefixed_labels:
+        expected |= {CONTROLLER_UID_LABEL: uid, JOB_NAME_LABEL: name}
     for key, value in expected.items():
         path = f"spec.template.metadata.labels[{key}]"
         if key not in found:
@@ -82,6 +80,10 @@ def _generated_selector(out: Errors, metadata: Part, spec: Part) -> None:
         out.append(invalid("spec.selector", dict(selector), "`selector` not auto-generated"))
 
 
+def _template_labels(spec: Part) -> dict[str, str]:
+    return ((spec.get("template") or _NOTHING).get("metadata") or _NOTHING).get("labels") or {}
+
+
 def _job_spec(out: Errors, spec: Part) -> None:
     _spec_and_template(out, "spec", spec)
     selector = spec.get("selector")
@@ -89,7 +91,7 @@ def _job_spec(out: Errors, spec: Part) -> None:
         out.append(required("spec.selector"))
     else:
         label_selector(out, "spec.selector", selector)
-    found = ((spec.get("template") or _NOTHING).get("metadata") or _NOTHING).get("labels") or {}
+    found = _template_labels(spec)
     if selector is None or (selector_is_valid(selector) and not selector_matches(selector, found)):
         words = "`selector` does not match template `labels`"
         out.append(invalid("spec.template.metadata.labels", found, words))
@@ -219,9 +221,10 @@ _SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "affinity", "schedulingGate
 
 
 def job_update(new: Part, old: Part) -> list[FieldError]:
-    out: Errors = []
     have, had = new.get("spec") or _NOTHING, old.get("spec") or _NOTHING
-    _job_spec(out, have)
+    labels = _template_labels(had)
+    out: Errors = job(new, prefixed_labels=CONTROLLER_UID_LABEL in labels and JOB_NAME_LABEL in labels)
+    _job_spec(out, have)  # what is wrong with it counts twice, as in the reference
     _completions(out, have, had)
     immutable(out, "spec.selector", have.get("selector"), had.get("selector"))
     template = have.get("template")
