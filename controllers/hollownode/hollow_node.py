@@ -188,7 +188,7 @@ class HollowNode:
             self.queue.add_after(key, progress.due - self._clock.monotonic())
 
     async def _write_status(self, key: str, pod: Object, run: PodRun, now: Instant) -> None:
-        status = pod_status.status_of(pod, run, now, self._host_ip)
+        status = pod_status.known_to(self._version, pod_status.status_of(pod, run, now, self._host_ip))
         if not pod_status.differs(status, pod.get("status") or {}):
             return
         # entries of ``conditions`` are merged: what a condition no longer says must be taken out

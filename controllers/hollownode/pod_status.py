@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from apiserver.machinery import objects
 from apiserver.machinery.objects import Object
 from controllers.hollownode import pod_lifecycle as lifecycle
@@ -9,6 +11,19 @@ from controllers.hollownode.pod_run import ContainerRun, Instant, PodRun
 from controllers.hollownode.workload import annotation_flag
 from controllers.lib import pods as pod_facts
 from controllers.lib.clock import format_time
+
+#: fields that kubelets report from this minor version on: an older API server refuses to patch a list or map it does not know
+SINCE_MINOR = {"hostIPs": 28}
+_MINOR = re.compile(r"v?1\.(\d+)").match
+
+
+def known_to(version: str, status: Object) -> Object:
+    """What a kubelet of that version (``v1.25.3``) reports of a status; all of it where the version tells nothing."""
+    found = _MINOR(version)
+    if found is None:
+        return status
+    minor = int(found[1])
+    return {field: value for field, value in status.items() if SINCE_MINOR.get(field, 0) <= minor}
 
 
 def status_of(pod: Object, run: PodRun, now: Instant, host_ip: str) -> Object:

@@ -14,7 +14,7 @@ import pytest
 from apiserver.machinery.objects import Object
 from controllers.client.errors import ConnectionFailed
 from controllers.client.resources import EVENTS, LEASES, NODES, PODS
-from controllers.hollownode import HollowNode, HollowNodeOptions
+from controllers.hollownode import HollowNode, HollowNodeOptions, pod_status
 from controllers.hollownode.workload import PREFIX, Workload, workload_of
 from controllers.lib import pods as pod_facts
 from tests.controllers.fake_api import FakeApi
@@ -260,3 +260,9 @@ async def test_an_ephemeral_container_joins_a_running_pod_and_ends_with_it() -> 
         await kubelet.clock.advance(40)
         await settle(200)
         assert kubelet.api.all(PODS) == []
+
+
+@pytest.mark.parametrize(("version", "told"), [("v1.25.16", False), ("v1.27.0", False), ("v1.28.0", True), ("v1.37.0", True), ("?", True)])
+def test_an_older_node_does_not_report_fields_that_its_server_refuses(version: str, told: bool) -> None:
+    status = {"hostIP": "1.2.3.4", "hostIPs": [{"ip": "1.2.3.4"}]}
+    assert pod_status.known_to(version, status) == (status if told else {"hostIP": "1.2.3.4"})
