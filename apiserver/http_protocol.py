@@ -7,14 +7,18 @@ import asyncio
 import email.utils
 import socket
 import ssl
+import urllib.parse
 from typing import Any
 
+import httptools
 import uvicorn
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from apiserver.handler_chain import PEER_CERTIFICATE_KEY
 from apiserver.handlers.watch import WRITE_CHUNK_KEY
+from apiserver.http_exchange import Exchange, name_start
 
 #: From the first byte of a connection, or of a further request, to the end of its head.
 HEAD_TIMEOUT_SECONDS = 30.0
@@ -25,58 +29,22 @@ TLS_HANDSHAKE_TIMEOUT_SECONDS = 10.0
 SHUTDOWN_SECONDS = 10.0
 
 
-class CorkedTransport:
-    """A transport that holds the head of a response until its first piece of body, so that both leave as one TLS record and one system
-    call: for small answers that is a third of the server's work."""
-
-    __slots__ = ("_held", "_transport")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._held = b""
-
-    def write(self, data: bytes) -> None:
-        if self._held:
-            data, self._held = self._held + data, b""
-        elif data.startswith(_HEAD_START) and not data.startswith(_INTERIM_START):
-            self._held = data
-            return
-        if data:
-            self._transport.write(data)
-
-    def flush(self) -> None:
-        """For answers without a body."""
-        if self._held:
-            data, self._held = self._held, b""
-            self._transport.write(data)
-
-    def close(self) -> None:
-        self.flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
-#: of a response's head as uvicorn writes it; a body that begins so is merely held for the moment until the next write or the end
-_HEAD_START = b"HTTP/1.1 "
-#: of an interim response (100 Continue), which the client waits for
-_INTERIM_START = b"HTTP/1.1 1"
-
-
 class ApiProtocol(HttpToolsProtocol):
-    """One connection."""
+    """One connection. Requests are ``Exchange``s; the idle connection has one timer, which looks at the time when it expires, since
+    making and cancelling one for each request costs as much as parsing it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._peer_certificate: bytes | None = None
         self._head_timer: asyncio.TimerHandle | None = None
         self._in_head = True
-        self._corked: CorkedTransport | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._idle_since: float | None = None
+        self._server_headers: list[tuple[bytes, bytes]] = []
+        self._server_lines = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._corked = CorkedTransport(transport)
-        super().connection_made(self._corked)  # type: ignore[arg-type]
+        super().connection_made(transport)
         tls = transport.get_extra_info("ssl_object")
         if tls is not None:
             self._peer_certificate = tls.getpeercert(binary_form=True)
@@ -84,7 +52,18 @@ class ApiProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_watching()
-        super().connection_lost(exc)
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        self.connections.discard(self)
+        exchange = self.cycle
+        if exchange is not None:
+            if not exchange.response_complete:
+                exchange.disconnected = True
+            exchange.wake()
+        self.flow.resume_writing()
+        if exc is None:
+            self.transport.close()
+        self.parser = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -92,15 +71,72 @@ class ApiProtocol(HttpToolsProtocol):
             self._watch_head()
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self.scope[PEER_CERTIFICATE_KEY] = self._peer_certificate  # type: ignore[literal-required]
-        self.scope[WRITE_CHUNK_KEY] = self.write_chunk  # type: ignore[literal-required]
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
         self._in_head = True
+        self._idle_since = None
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._stop_watching()
-        super().on_headers_complete()
+        parser = self.parser
+        version = parser.get_http_version()
+        url = self.url
+        if url.startswith(b"/") and b"#" not in url:
+            raw_path, _, query = url.partition(b"?")
+        else:
+            parsed = httptools.parse_url(url)
+            raw_path, query = parsed.path, parsed.query or b""
+        path = raw_path.decode("ascii")
+        self.scope = {  # type: ignore[typeddict-unknown-key]
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": "",
+            "headers": self.headers,
+            "method": parser.get_method().decode("ascii"),
+            "path": urllib.parse.unquote(path) if "%" in path else path,
+            "raw_path": raw_path,
+            "query_string": query,
+            PEER_CERTIFICATE_KEY: self._peer_certificate,
+            WRITE_CHUNK_KEY: self.write_chunk,
+        }
+        before = self.cycle
+        exchange = Exchange(
+            self.scope,
+            self.transport,
+            self.flow,
+            self._lines_of_server(),
+            self.on_response_complete,
+            expects_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and parser.should_keep_alive(),
+        )
+        self.cycle = exchange  # type: ignore[assignment]
+        if before is None or before.response_complete:
+            self._start_asgi_task(exchange, self.app)  # type: ignore[arg-type]
+        else:
+            # pipelined: it waits for its turn
+            self.flow.pause_reading()
+            self.pipeline.appendleft((exchange, self.app))  # type: ignore[arg-type]
+
+    def on_body(self, body: bytes) -> None:
+        exchange = self.cycle
+        if exchange.response_complete:
+            return
+        exchange.body += body
+        if len(exchange.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        exchange.wake()
+
+    def on_message_complete(self) -> None:
+        exchange = self.cycle
+        if not exchange.response_complete:
+            exchange.more_body = False
+            exchange.wake()
 
     def _unsupported_upgrade_warning(self) -> None:
         """kubectl tries WebSockets for exec and the like before it takes no for an answer: nothing to log."""
@@ -120,9 +156,36 @@ class ApiProtocol(HttpToolsProtocol):
         """A client that asks to upgrade (kubectl exec, port-forward) is answered as any other; nothing for the server's log."""
 
     def on_response_complete(self) -> None:
-        if self._corked is not None:
-            self._corked.flush()
-        super().on_response_complete()
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            exchange, app = self.pipeline.pop()
+            self._start_asgi_task(exchange, app)
+            return
+        self._idle_since = self.loop.time()
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(KEEP_ALIVE_SECONDS, self._look_if_idle)
+
+    def _lines_of_server(self) -> bytes:
+        """The head's lines that are the server's own (Date), made once for each time they change."""
+        headers = self.server_state.default_headers
+        if headers is not self._server_headers:
+            self._server_headers = headers
+            self._server_lines = b"".join([name_start(name) + value + b"\r\n" for name, value in headers])
+        return self._server_lines
+
+    def _look_if_idle(self) -> None:
+        self._idle_timer = None
+        since = self._idle_since
+        if since is None:
+            return  # a request is under way; its end sets the timer again
+        left = since + KEEP_ALIVE_SECONDS - self.loop.time()
+        if left > 0:
+            self._idle_timer = self.loop.call_later(left, self._look_if_idle)
+        else:
+            self._give_up()
 
     def _watch_head(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_SECONDS, self._give_up)
@@ -136,6 +199,9 @@ class ApiProtocol(HttpToolsProtocol):
         self._head_timer = None
         if not self.transport.is_closing():
             self.transport.close()
+
+
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
 
 
 class HttpListener:

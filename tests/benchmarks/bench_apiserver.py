@@ -2,8 +2,11 @@
 
     python -m tests.benchmarks.bench_apiserver [--seconds 5] [--pods 5000] [--watchers 100] [--only get,patch,create,list,fanout]
 
-Needs ``wrk``. Prints one line a workload: its figure, and its ratio to what bare uvicorn answers over TLS on this machine. Also how
-long the start takes (the command to /readyz, files warm) and the memory of the server's process, idle and loaded.
+Needs ``wrk``. Prints one line a workload: requests a second, the CPU time of the server's process for one request, and both as ratios to
+bare uvicorn over TLS, which is measured again right before each workload. Requests a second mean something on an idle machine only, where
+the server has a core for itself; the ratio of CPU times (bare uvicorn's for a request / the server's) is what the rates' ratio would be
+there, and holds on a busy machine too. Also how long the start takes (the command to /readyz, files warm; wall and CPU) and the memory
+of the server's process, idle and loaded.
 """
 
 from __future__ import annotations
@@ -11,12 +14,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import re
+import resource
 import ssl
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,67 +53,100 @@ PAGE = HEAD + f'request = function() return wrk.format("GET", "{NAMESPACE}/pods?
 BARE = 'request = function() return wrk.format("GET", "/") end'
 
 
-def wrk(url: str, script: str, connections: int, seconds: int) -> float:
-    """Requests a second; anything but 2xx ends the benchmark."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What a run of wrk did: requests a second, and microseconds of CPU of the server's process for one."""
+
+    rate: float
+    cpu_us: float
+
+
+def cpu_seconds(pid: int) -> float:
+    """Of all threads of a process since its start, user and system."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wrk(url: str, script: str, connections: int, seconds: float, pid: int) -> Load:
+    """Load the server whose process is ``pid``; anything but 2xx ends the benchmark."""
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as handle:
         handle.write(script)
         handle.flush()
         command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", handle.name, url]
+        before = cpu_seconds(pid)
         done = subprocess.run(command, capture_output=True, text=True, check=True)
+        used = cpu_seconds(pid) - before
     wrong = re.search(r"Non-2xx or 3xx responses: (\d+)", done.stdout)
     if wrong:
         raise SystemExit(f"{wrong[1]} requests were refused:\n{done.stdout}")
-    found = re.search(r"Requests/sec:\s+([\d.]+)", done.stdout)
-    assert found, done.stdout
-    return float(found[1])
+    rate, requests = re.search(r"Requests/sec:\s+([\d.]+)", done.stdout), re.search(r"(\d+) requests in", done.stdout)
+    assert rate and requests, done.stdout
+    return Load(rate=float(rate[1]), cpu_us=used / max(int(requests[1]), 1) * 1e6)
 
 
-def bare_uvicorn(server: ServerProcess, seconds: int) -> float:
-    port = free_port()
-    pki = server.data_dir / "pki"
-    command = [sys.executable, "-m", "tests.benchmarks.bare", str(port), str(pki / "apiserver.crt"), str(pki / "apiserver.key")]
-    process = subprocess.Popen(command)
-    try:
+class BareUvicorn:
+    """The peer's process."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        port, pki = free_port(), server.data_dir / "pki"
+        self._url = f"https://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "tests.benchmarks.bare", str(port), str(pki / "apiserver.crt"), str(pki / "apiserver.key")]
+        self._process = subprocess.Popen(command)
         time.sleep(1.5)
-        return wrk(f"https://127.0.0.1:{port}", BARE, 16, seconds)
-    finally:
-        process.terminate()
-        process.wait()
+
+    def load(self, seconds: int) -> Load:
+        return wrk(self._url, BARE, 16, seconds, self._process.pid)
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait()
 
 
 class Bench:
-    def __init__(self, server: ServerProcess, seconds: int, bare: float) -> None:
+    def __init__(self, server: ServerProcess, seconds: int, bare: BareUvicorn) -> None:
+        assert server.process is not None
         self.server, self.seconds, self.bare = server, seconds, bare
+        self.pid = server.process.pid
         self.url = f"https://127.0.0.1:{server.port}"
 
     def script(self, text: str, content: str = "application/json", stamp: str = "") -> str:
         return text.replace("TOKEN", self.server.token).replace("CONTENT", content).replace("STAMP", stamp)
 
-    def show(self, what: str, rate: float) -> None:
-        print(f"{what:28} {rate:10.0f}/s   {rate / self.bare:6.3f} of bare uvicorn", flush=True)
+    def run(self, what: str, script: str, connections: int) -> None:
+        """Bare uvicorn, then the workload, and both told."""
+        bare = self.bare.load(max(self.seconds // 2, 1))
+        load = wrk(self.url, script, connections, self.seconds, self.pid)
+        print(
+            f"{what:28} {load.rate:8.0f}/s {load.rate / bare.rate:6.3f} of bare uvicorn's {bare.rate:6.0f}/s"
+            f"   CPU {load.cpu_us:7.1f} µs: {bare.cpu_us / load.cpu_us:6.3f} with its {bare.cpu_us:5.1f} µs",
+            flush=True,
+        )
 
     def get(self) -> None:
-        self.show("GET, 16 clients", wrk(self.url, self.script(GET), 16, self.seconds))
+        self.run("GET, 16 clients", self.script(GET), 16)
 
     def patch(self) -> None:
-        self.show("merge patch, 16 clients", wrk(self.url, self.script(PATCH, "application/merge-patch+json"), 16, self.seconds))
+        for clients in (16, 32):
+            self.run(f"merge patch, {clients} clients", self.script(PATCH, "application/merge-patch+json"), clients)
 
     def create(self) -> None:
         for clients in (1, 32):
-            rate = wrk(self.url, self.script(CREATE, stamp=f"c{clients}"), clients, self.seconds)
-            self.show(f"create pods, {clients} clients", rate)
+            self.run(f"create pods, {clients} clients", self.script(CREATE, stamp=f"c{clients}"), clients)
 
     def list(self, pods: int) -> None:
         number = self._fill(pods)
         for what, query in (("", ""), ("resourceVersion=0", "?resourceVersion=0"), ("by label", "?labelSelector=tier%3Dt3")):
             connection = self.server.connection()
-            started = time.monotonic()
-            connection.request("GET", f"{NAMESPACE}/pods{query}", headers={"Authorization": f"Bearer {self.server.token}"})
-            size = len(connection.getresponse().read())
-            took = time.monotonic() - started
+            with timed(self.pid) as took:
+                connection.request("GET", f"{NAMESPACE}/pods{query}", headers={"Authorization": f"Bearer {self.server.token}"})
+                size = len(connection.getresponse().read())
             connection.close()
-            print(f"LIST of {number} pods {what:18} {took:.3f} s   {size / 1e6:.1f} MB   {size / 1e6 / took:.0f} MB/s", flush=True)
-        self.show("LIST limit=500, 8 clients", wrk(self.url, self.script(PAGE), 8, self.seconds))
+            print(
+                f"LIST of {number} pods {what:18} {took.wall:.3f} s   {size / 1e6:.1f} MB   {size / 1e6 / took.wall:.0f} MB/s"
+                f"   CPU {took.cpu:.2f} s: {size / 1e6 / max(took.cpu, 0.01):.0f} MB/s",
+                flush=True,
+            )
+        self.run("LIST limit=500, 8 clients", self.script(PAGE), 8)
 
     def _fill(self, pods: int) -> int:
         for round_number in range(100):
@@ -113,14 +154,18 @@ class Bench:
             number = len(page["items"]) + int(page["metadata"].get("remainingItemCount", 0))
             if number >= pods:
                 return number
-            wrk(self.url, self.script(CREATE, stamp=f"f{round_number}"), 32, 2)
+            wrk(self.url, self.script(CREATE, stamp=f"f{round_number}"), 32, 2, self.pid)
         return number
 
     def fanout(self, watchers: int) -> None:
         events, took = asyncio.run(self._fanout(watchers))
-        print(f"fan-out to {watchers} watchers      {events / took:10.0f} events/s, lost {watchers * UPDATES - events}", flush=True)
+        print(
+            f"fan-out to {watchers} watchers      {events / took.wall:10.0f} events/s, lost {watchers * UPDATES - events}"
+            f"   CPU {took.cpu / events * 1e6:.1f} µs/event: {events / took.cpu:.0f} events/s",
+            flush=True,
+        )
 
-    async def _fanout(self, watchers: int) -> tuple[int, float]:
+    async def _fanout(self, watchers: int) -> tuple[int, Took]:
         context = ssl.create_default_context(cafile=str(self.server.data_dir / "pki" / "ca.crt"))
         _, page = await asyncio.to_thread(self.server.request, "GET", f"{NAMESPACE}/configmaps?limit=1")
         revision = page["metadata"]["resourceVersion"]
@@ -147,10 +192,10 @@ class Bench:
 
         tasks = [asyncio.create_task(follow()) for _ in range(watchers)]
         await all_open.wait()
-        started = time.monotonic()
-        await asyncio.to_thread(self._update)
-        counts = await asyncio.wait_for(asyncio.gather(*tasks), 120)
-        return sum(counts), time.monotonic() - started
+        with timed(self.pid) as took:
+            await asyncio.to_thread(self._update)
+            counts = await asyncio.wait_for(asyncio.gather(*tasks), 120)
+        return sum(counts), took
 
     def _update(self) -> None:
         connection = self.server.connection()
@@ -167,23 +212,40 @@ def memory_mb(server: ServerProcess) -> int:
     return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) // 1024  # type: ignore[index]
 
 
-def start_seconds(server: ServerProcess, rounds: int = 3) -> float:
-    """From the command to /readyz, the best of some rounds with warm files."""
-    best = 1e9
+@dataclass(slots=True)
+class Took:
+    """Seconds; ``cpu`` is the server's process's."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+
+@contextmanager
+def timed(pid: int) -> Iterator[Took]:
+    took = Took()
+    wall, cpu = time.monotonic(), cpu_seconds(pid)
+    yield took
+    took.wall, took.cpu = time.monotonic() - wall, cpu_seconds(pid) - cpu
+
+
+def start_seconds(server: ServerProcess, rounds: int = 3) -> Took:
+    """From the command to /readyz, the best of some rounds with warm files; ``cpu`` until the end right after it."""
+    best = Took(1e9, 1e9)
     for _ in range(rounds):
-        started = time.monotonic()
+        started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         server.start()
-        best = min(best, time.monotonic() - started)
+        wall = time.monotonic() - started
         server.stop()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+        best = Took(min(best.wall, wall), min(best.cpu, cpu))
     return best
 
 
 def prepare(server: ServerProcess) -> None:
     server.request("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
-    for _ in range(100):
-        if server.request("GET", f"{NAMESPACE}/serviceaccounts/default")[0] == 200:
-            break
-        time.sleep(0.1)
+    # no controllers run, so nobody else makes what every pod needs
+    server.request("POST", f"{NAMESPACE}/serviceaccounts", {"metadata": {"name": "default"}})
     connection = server.connection()
     for number in range(CONFIGMAPS):
         body: Any = {"metadata": {"name": f"cm-{number}"}, "data": {"k": "v" * 200}}
@@ -200,13 +262,14 @@ def main() -> None:
     chosen = flags.only.split(",")
     with tempfile.TemporaryDirectory() as directory:
         server = ServerProcess(Path(directory), "--no-controllers")
-        print(f"start to ready              {start_seconds(server):10.2f} s")
+        start = start_seconds(server)
+        print(f"start to ready              {start.wall:10.2f} s   CPU {start.cpu:.2f} s", flush=True)
         server.start()
+        bare = BareUvicorn(server)
         try:
-            bench = Bench(server, flags.seconds, bare_uvicorn(server, flags.seconds))
-            bench.show("bare uvicorn over TLS", bench.bare)
+            bench = Bench(server, flags.seconds, bare)
             prepare(server)
-            print(f"memory idle                 {memory_mb(server):10} MB")
+            print(f"memory idle                 {memory_mb(server):10} MB", flush=True)
             for name in ("get", "patch", "create"):
                 if name in chosen:
                     getattr(bench, name)()
@@ -216,6 +279,7 @@ def main() -> None:
                 bench.fanout(flags.watchers)
             print(f"memory loaded               {memory_mb(server):10} MB")
         finally:
+            bare.stop()
             server.stop()
 
 
