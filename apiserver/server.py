@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
 import random
 import socket
@@ -17,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from apiserver import health, metrics, tls
+from apiserver import garbage_collection, health, metrics, tls
 from apiserver.access import Access, build_access
 from apiserver.admission.build import build_admission_chain
 from apiserver.config import ServerConfig
@@ -43,9 +42,6 @@ from apiserver.request.request_info import resolve
 from apiserver.resources.table import ResourceTable
 from apiserver.schemas.schema_set import SchemaSet
 from storage import api
-
-#: Allocations between two looks for cycles, and how often older generations are looked at (CPython's default: 700, 10, 10).
-GARBAGE_THRESHOLDS = (20_000, 20, 20)
 
 OnReady = Callable[[], Any]
 
@@ -197,6 +193,7 @@ async def serve_over(
         if on_ready is not None:
             on_ready()
         await server.documents.load()
+        garbage_collection.settle()
         await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         server.stop()
@@ -229,10 +226,6 @@ async def serve(
         )
     )
     await member.start()
-    # Requests free what they made by counting references; the caches are large and live on. So looking for cycles is rare, and passes
-    # over what is there already.
-    gc.freeze()
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
     try:
         await serve_over(config, listener, member, stop=stop, on_ready=on_ready)
     finally:

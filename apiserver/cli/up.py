@@ -15,6 +15,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+from apiserver import garbage_collection
 from apiserver.cli.datadir import ADMIN, CONTROLLER_MANAGER, SCHEDULER, DataDir, write_kubeconfig, write_node_kubeconfig
 from apiserver.cli.errors import CommandError
 from apiserver.cli.settings import server_config
@@ -30,6 +31,7 @@ RESTART_WINDOW_SECONDS = 60.0
 
 def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
     started = time.monotonic()
+    garbage_collection.pause()
     progress = Progress()
     progress.show("keys and certificates")
     config = server_config(flags, data_dir)
