@@ -224,7 +224,6 @@ def job_update(new: Part, old: Part) -> list[FieldError]:
     have, had = new.get("spec") or _NOTHING, old.get("spec") or _NOTHING
     labels = _template_labels(had)
     out: Errors = job(new, prefixed_labels=CONTROLLER_UID_LABEL in labels and JOB_NAME_LABEL in labels)
-    _job_spec(out, have)  # what is wrong with it counts twice, as in the reference
     _completions(out, have, had)
     immutable(out, "spec.selector", have.get("selector"), had.get("selector"))
     template = have.get("template")

@@ -168,6 +168,10 @@ def test_of_a_job_little_changes() -> None:
     template["spec"]["containers"][0]["image"] = "other"
     (error,) = update_errors(JOBS, changed(old, template=template), old)
     assert error.startswith("spec.template: Invalid value: ")
+    template = copy.deepcopy(old["spec"]["template"])
+    del template["metadata"]["labels"]["job-name"]
+    missing, _ = update_errors(JOBS, changed(old, template=template), old)
+    assert missing == f"spec.template.metadata.labels[job-name]: Required value: must be '{old['metadata']['name']}'"
     assert update_errors(JOBS, changed(old, completionMode="Indexed"), old) == [
         'spec.completionMode: Invalid value: "Indexed": field is immutable'
     ]
