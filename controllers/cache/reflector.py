@@ -64,11 +64,14 @@ class Reflector:
     async def run(self) -> None:
         """Runs until cancelled. What goes wrong on the server's side is logged and tried again; it never raises for that."""
         while True:
+            listed = self._clock.monotonic()
             try:
                 await self._list()
                 await self._watch_until_list_again()
             except _ListAgain as reason:
                 log.info("listing %s again: %s", self._resource.qualified, reason)
+                if self._clock.monotonic() - listed < BACKOFF_RESET_SECONDS:
+                    await self._back_off("watch", None)  # else a server that compacts at once would be listed without end
             except errors.TRANSIENT as error:
                 await self._back_off("list", error)
 

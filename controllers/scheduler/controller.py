@@ -96,7 +96,7 @@ class Scheduler:
                 room.release()
                 continue
             moves = self.queue.moves
-            result = decision.place(pod, self._cluster, self._select_namespaces, self._random)
+            result = self._place(pod)
             if isinstance(result, decision.Fits):
                 self._cluster.assume(pod, result.node_name)
                 group.create_task(self._bind(pod, result.node_name, room), name=f"bind {objects.name(pod)}")
@@ -106,6 +106,14 @@ class Scheduler:
             decided += 1
             if decided % BATCH == 0:
                 await asyncio.sleep(0)
+
+    def _place(self, pod: Object) -> decision.Fits | decision.DoesNotFit:
+        """A fault in the decision is told with its traceback, and costs this pod its turn, not all others theirs."""
+        try:
+            return decision.place(pod, self._cluster, self._select_namespaces, self._random)
+        except Exception:  # the outermost edge of one pod's turn
+            log.exception("no decision for pod %s/%s by a fault in the scheduler", objects.namespace(pod), objects.name(pod))
+            return decision.DoesNotFit("running the scheduler's plugins failed")
 
     def _select_namespaces(self, selector: Object | None) -> frozenset[str]:
         return frozenset(objects.name(n) for n in self._namespaces.indexer.list() if selectors.matches(selector, objects.labels(n)))

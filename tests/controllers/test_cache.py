@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from controllers.cache.delta_fifo import DeltaFIFO, DeltaType
 from controllers.cache.indexer import Indexer, key_of
 from controllers.cache.shared_informer import EventHandler, MutationDetected, SharedInformer
 from controllers.client.errors import ConnectionFailed
+from controllers.client.interface import WatchEvent
 from controllers.client.resources import CONFIG_MAPS
 from tests.controllers.fake_api import FakeApi, refused
 from tests.controllers.virtual_clock import VirtualClock, settle
@@ -113,6 +115,20 @@ async def test_too_old_a_version_lists_again_and_tells_what_changed_meanwhile() 
         assert world.informer.reflector.lists == 2
         assert set(world.seen[2:]) == {("update", "stays"), ("add", "comes"), ("delete", "goes")}
         assert world.cached() == world.api.all(CONFIG_MAPS)
+
+
+async def test_a_server_that_forgets_at_once_is_not_listed_without_end() -> None:
+    world = World()
+    watch = world.api.watch
+
+    def always_expired(*arguments: Any, **options: Any) -> AsyncIterator[WatchEvent]:
+        world.api.compacted = world.api.revision + 1
+        return watch(*arguments, **options)
+
+    world.api.watch = always_expired  # type: ignore[method-assign]
+    async with world.running():
+        await world.clock.advance(60)
+        assert 5 <= world.informer.reflector.lists <= 20
 
 
 async def test_an_object_made_anew_between_two_looks_is_a_delete_and_an_add() -> None:

@@ -250,6 +250,15 @@ async def test_a_lost_binding_is_tried_again_and_never_counted_twice() -> None:
         assert world.api.all(PODS)[1]["spec"]["nodeName"] == "n"
 
 
+async def test_a_pod_that_breaks_the_decision_does_not_stop_the_others() -> None:
+    world = World()
+    await world.api.create(NODES, "", node("n"))
+    await world.api.create(PODS, "a", new_pod("broken", cpu="nonsense"))
+    await world.api.create(PODS, "a", new_pod("sound"))
+    async with world.running(Scheduler):
+        assert [p["spec"].get("nodeName") for p in world.api.all(PODS)] == [None, "n"]
+
+
 async def test_gated_and_foreign_pods_are_left_alone() -> None:
     world = World()
     await world.api.create(NODES, "", node("n"))
