@@ -13,6 +13,7 @@ from controllers.lib import selectors
 from controllers.lib.context import ControllerContext
 from controllers.lib.controller_history import History
 from controllers.lib.controller_ref import claim
+from controllers.lib.pod_control import slow_start
 from controllers.lib.pod_index import BY_CONTROLLER, index_by_controller, orphans_key
 from controllers.lib.status_writer import write_status
 from controllers.statefulset import claims, decision, identity
@@ -84,8 +85,7 @@ class StatefulSetController:
         plan = decision.plan(stateful_set, pods, revisions, now)
         counts, failure = plan.counts, None
         try:
-            for action in plan.actions:
-                await self._carry_out(stateful_set, action)
+            await self._carry_out_all(stateful_set, plan.actions)
         except errors.TRANSIENT as error:
             # the status tells what is; what was done before the failure comes with the next sync
             counts, failure = decision.counts_of(stateful_set, pods, revisions, now), error
@@ -104,6 +104,20 @@ class StatefulSetController:
     def _candidates(indexer: Indexer, stateful_set: Object) -> list[Object]:
         mine = indexer.by_index(BY_CONTROLLER, objects.uid(stateful_set))
         return mine + indexer.by_index(BY_CONTROLLER, orphans_key(objects.namespace(stateful_set)))
+
+    async def _carry_out_all(self, stateful_set: Object, actions: list[Action]) -> None:
+        """One after the other, and in a Parallel set many at once; the first failure ends it.
+
+        Raises:
+            StatusError, ConnectionFailed: that failure.
+        """
+        if decision.is_monotonic(stateful_set):
+            for action in actions:
+                await self._carry_out(stateful_set, action)
+            return
+        _, failure = await slow_start(len(actions), lambda number: self._carry_out(stateful_set, actions[number]))
+        if failure is not None:
+            raise failure
 
     async def _carry_out(self, stateful_set: Object, action: Action) -> None:
         match action:
