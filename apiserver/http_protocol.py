@@ -152,9 +152,6 @@ class ApiProtocol(HttpToolsProtocol):
         self.transport.write(framed)
         return True
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """A client that asks to upgrade (kubectl exec, port-forward) is answered as any other; nothing for the server's log."""
-
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
         if self.transport.is_closing():
