@@ -133,13 +133,18 @@ class ChangeEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which objects of a resource a list or watch is about. ``name`` comes from ``metadata.name=…``; empty strings select all."""
+    """Which objects of a resource a list or watch is about. ``name`` comes from ``metadata.name=…``; empty strings select all.
+
+    ``trigger``: a field and the one value that ``fields`` demands of it, for the field by which a resource's many watches differ (each
+    node watches its own pods): a change then concerns only the watches of its values, not all.
+    """
 
     namespace: str = ""
     name: str = ""
     labels: LabelMatch | None = None
     fields: LabelMatch | None = None
     fields_of: FieldsOf | None = None
+    trigger: tuple[str, str] | None = None
 
     @property
     def selects_by_content(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from sortedcontainers import SortedList
 
@@ -12,6 +13,11 @@ from apiserver.objectstore.interface import ChangeEvent, EventType, Selection, S
 from apiserver.objectstore.watch_history import WatchHistory
 
 Observer = Callable[[StoredObject | None, StoredObject | None], None]
+
+
+def _triggers(selection: Selection) -> bool:
+    """Whether a watch is kept under its trigger: one of a namespace or of a name has few others beside it anyway."""
+    return selection.trigger is not None and not selection.namespace and not selection.name
 
 
 class WatchCache:
@@ -32,6 +38,7 @@ class WatchCache:
         self._watchers_of_all: set[CacheWatcher] = set()
         self._watchers_of_namespace: dict[str, set[CacheWatcher]] = {}
         self._watchers_of_path: dict[str, set[CacheWatcher]] = {}
+        self._watchers_of_trigger: dict[tuple[str, str], set[CacheWatcher]] = {}
 
     # -- filled by the event source ------------------------------------------------------------------------------------------
 
@@ -105,6 +112,19 @@ class WatchCache:
         if self._watchers_of_path:
             for watcher in tuple(self._watchers_of_path.get(path, ())):
                 watcher.push(event)
+        if self._watchers_of_trigger:
+            for watcher in self._triggered(event):
+                watcher.push(event)
+
+    def _triggered(self, event: ChangeEvent) -> list[CacheWatcher]:
+        """The watchers of the values that the object has and had."""
+        groups = self._watchers_of_trigger
+        (field, _), some = next(iter(groups.items()))
+        fields_of = next(iter(some)).selection.fields_of
+        values = {event.object.fields(fields_of).get(field, "")}
+        if event.previous is not None:
+            values.add(event.previous.fields(fields_of).get(field, ""))
+        return [watcher for value in values for watcher in groups.get((field, value), ())]
 
     # -- reads ---------------------------------------------------------------------------------------------------------------
 
@@ -175,14 +195,17 @@ class WatchCache:
         group = self._group_of(selection)
         group.discard(watcher)
         if not group:  # groups come and go with their watchers: names and namespaces are without number
-            if not selection.name:
+            if _triggers(selection):
+                assert selection.trigger is not None
+                self._watchers_of_trigger.pop(selection.trigger, None)
+            elif not selection.name:
                 self._watchers_of_namespace.pop(selection.namespace, None)
             elif selection.namespace or not self.namespaced:
                 self._watchers_of_path.pop(self._path(selection), None)
 
     def watchers(self) -> list[CacheWatcher]:
         found = list(self._watchers_of_all)
-        for groups in (self._watchers_of_namespace, self._watchers_of_path):
+        for groups in (self._watchers_of_namespace, self._watchers_of_path, self._watchers_of_trigger):
             for group in groups.values():
                 found.extend(group)
         return found
@@ -191,7 +214,11 @@ class WatchCache:
         return f"{selection.namespace}/{selection.name}" if self.namespaced else selection.name
 
     def _group_of(self, selection: Selection, create: bool = False) -> set[CacheWatcher]:
-        if selection.name and (selection.namespace or not self.namespaced):
+        groups: dict[Any, set[CacheWatcher]]
+        key: Any
+        if _triggers(selection):
+            groups, key = self._watchers_of_trigger, selection.trigger
+        elif selection.name and (selection.namespace or not self.namespaced):
             groups, key = self._watchers_of_path, self._path(selection)
         elif selection.namespace:
             groups, key = self._watchers_of_namespace, selection.namespace

@@ -73,7 +73,7 @@ async def test_timeout_seconds_ends_the_stream_cleanly(api: Api) -> None:
 
 async def test_streaming_list_marks_the_end_of_the_initial_state(api: Api) -> None:
     """Field case B2."""
-    query = {"sendInitialEvents": "true", "allowWatchBookmarks": "true", "resourceVersionMatch": "NotOlderThan"}
+    query: dict[str, Any] = {"sendInitialEvents": "true", "allowWatchBookmarks": "true", "resourceVersionMatch": "NotOlderThan"}
     async with api.watch(CM, **query) as watch:
         bookmark = await watch.next()
     assert bookmark["type"] == "BOOKMARK"
@@ -222,3 +222,27 @@ async def test_the_end_of_the_server_ends_watches_cleanly(api: Api) -> None:
         api.server.stop()
         assert await watch.next() is None
         assert watch.ended
+
+
+async def test_each_node_is_told_of_its_own_pods(api: Api) -> None:
+    """Also of those that come to it and that leave; and no watch is asked about a pod of another node."""
+    pods = "/api/v1/namespaces/ns-a/pods"
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    version = (await api.get(pods)).json["metadata"]["resourceVersion"]
+    cache = api.server.objects.storages()["pods"].cache
+    async with (
+        api.watch("/api/v1/pods", resourceVersion=version, fieldSelector="spec.nodeName=n1") as first,
+        api.watch("/api/v1/pods", resourceVersion=version, fieldSelector="spec.nodeName=n2,status.phase!=Failed") as second,
+        api.watch("/api/v1/pods", resourceVersion=version, fieldSelector="spec.nodeName=") as unscheduled,
+    ):
+        assert len(cache.watchers()) == 3
+        await api.created(pods, {"metadata": {"name": "a"}, "spec": {**spec, "nodeName": "n1"}})
+        await api.created(pods, {"metadata": {"name": "b"}, "spec": spec})
+        await api.post(f"{pods}/b/binding", {"metadata": {"name": "b"}, "target": {"kind": "Node", "name": "n2"}})
+        await api.patch(f"{pods}/b/status", {"status": {"phase": "Failed"}})
+        mine, (added, deleted) = await first.next(), await second.take(2)
+        waiting, gone = await unscheduled.take(2)
+    assert (mine["type"], mine["object"]["metadata"]["name"]) == ("ADDED", "a")
+    assert [(e["type"], e["object"]["metadata"]["name"]) for e in (added, deleted)] == [("ADDED", "b"), ("DELETED", "b")]
+    assert [(e["type"], e["object"]["metadata"]["name"]) for e in (waiting, gone)] == [("ADDED", "b"), ("DELETED", "b")]
+    assert cache.watchers() == [] and not cache._watchers_of_trigger

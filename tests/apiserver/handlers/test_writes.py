@@ -11,7 +11,7 @@ from tests.apiserver.api import APPLY, JSON_PATCH, MERGE, STRATEGIC, Api
 
 CM = "/api/v1/namespaces/ns-a/configmaps"
 PODS = "/api/v1/namespaces/ns-a/pods"
-POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+POD: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
 async def test_create_answers_what_is_stored(api: Api) -> None:
@@ -170,15 +170,15 @@ async def test_a_dry_run_stores_nothing(api: Api) -> None:
 
 async def test_a_dry_run_of_a_service_keeps_no_address(api: Api) -> None:
     services = "/api/v1/namespaces/ns-a/services"
-    body = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
+    body: dict[str, Any] = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
     dry = await api.post(services, body, query={"dryRun": "All"})
     address = dry.json["spec"]["clusterIP"]
-    real = await api.post(services, {**body, "spec": {**body["spec"], "clusterIP": address}})  # type: ignore[dict-item]
+    real = await api.post(services, {**body, "spec": {**body["spec"], "clusterIP": address}})
     assert real.status == 201
-    other = await api.post(services, {"metadata": {"name": "t"}, "spec": {**body["spec"], "clusterIP": address}})  # type: ignore[dict-item]
+    other = await api.post(services, {"metadata": {"name": "t"}, "spec": {**body["spec"], "clusterIP": address}})
     assert other.status == 422
     await api.delete(f"{services}/s")
-    again = await api.post(services, {"metadata": {"name": "t"}, "spec": {**body["spec"], "clusterIP": address}})  # type: ignore[dict-item]
+    again = await api.post(services, {"metadata": {"name": "t"}, "spec": {**body["spec"], "clusterIP": address}})
     assert again.status == 201
 
 

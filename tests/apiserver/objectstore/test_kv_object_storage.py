@@ -331,9 +331,10 @@ async def test_a_source_that_compaction_has_overtaken_starts_anew(objects: Objec
             raise errors.CompactedError(99)
 
         def cancel(self) -> None:
-            watched.cancel()
+            pass
 
-    objects.source._watcher = Overtaken()  # type: ignore[assignment]
+    watched.cancel()
+    objects.source._watcher = Overtaken()
     await objects.kv.delete_range(api.DeleteRangeRequest(key=b"/registry/things/ns/gone"))
     await objects.kv.put(api.PutRequest(key=b"/registry/things/ns/new", value=b'{"apiVersion":"v1","kind":"T","metadata":{"name":"new"}}'))
     running = asyncio.create_task(objects.run())
