@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from apiserver.machinery.fieldset import FieldSet
 from apiserver.machinery.types import ListType, Shape, Type
 
 _BUILTIN = "io.k8s."
@@ -84,9 +85,9 @@ class Form(enum.IntEnum):
 class ApplyType:
     """``exact``: two values that Python finds equal are equal in JSON as well (nothing untyped inside, where ``1 == True`` could
     mislead). ``leaf`` and ``listed`` (a keyed list or set) say the form in brief. ``children`` are path elements and types of declared
-    fields by name; ``child`` also knows of others."""
+    fields by name; ``child`` also knows of others. ``created`` is ``typed_fields``' memory of what created objects of the kind own."""
 
-    __slots__ = ("children", "element", "exact", "form", "keys", "leaf", "listed", "present", "source", "zero")
+    __slots__ = ("children", "created", "element", "exact", "form", "keys", "leaf", "listed", "present", "source", "zero")
 
     def __init__(self, form: Form, source: Type) -> None:
         self.form = form
@@ -99,6 +100,7 @@ class ApplyType:
         self.present: frozenset[str] = frozenset()
         self.zero: Any = {} if source.shape is Shape.STRUCT else _ZERO.get(source.shape)
         self.children: dict[str, tuple[str, ApplyType]] = {}
+        self.created: dict[tuple[str, bytes], tuple[FieldSet, FieldSet]] = {}
 
     def child(self, name: str) -> tuple[str, ApplyType]:
         """The path element of a field or map entry, and its type."""

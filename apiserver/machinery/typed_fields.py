@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from apiserver.machinery import apply_types, json_patch
 from apiserver.machinery.apply_types import DEDUCED, ApplyType, Form
 from apiserver.machinery.fieldset import EMPTY, SELF, FieldSet, encode_scalar
@@ -201,7 +203,10 @@ def compare(kind: ApplyType, old: Object, new: Object) -> Changes:
     changed: FieldSet = {}
     removed: FieldSet = {}
     before, after = old.get("metadata") or {}, new.get("metadata") or {}
-    _compare_maps(kind, old, new, changed, removed, _OUTER)
+    if old:
+        _compare_maps(kind, old, new, changed, removed, _OUTER)
+    else:
+        _compare_with_nothing(kind, new, changed, removed)
     if before is not after:
         metadata_changed: FieldSet = {}
         metadata_removed: FieldSet = {}
@@ -213,6 +218,40 @@ def compare(kind: ApplyType, old: Object, new: Object) -> Changes:
     return Changes(changed, removed)
 
 
+#: of one kind: parts of created objects whose fields are remembered, and how long the JSON of one may be, in bytes
+REMEMBERED_MAX = 128
+REMEMBERED_BYTES_MAX = 16 * 1024
+
+
+def _compare_with_nothing(kind: ApplyType, new: Object, changed: FieldSet, removed: FieldSet) -> None:
+    """``_compare_maps`` for a creation. Objects made of one template (the pods of a ReplicaSet, or of a load test) have equal specs, and
+    the fields of equal values are equal: they are looked up by the value's JSON, which takes 2 µs for a Pod where the walk takes 100."""
+    for name, value in new.items():
+        if name in _OUTER:
+            continue
+        part = {name: value}
+        if kind.child(name)[1].form is not Form.STRUCT:
+            _compare_maps(kind, _NO_FIELDS, part, changed, removed)
+            continue
+        try:
+            text = orjson.dumps(value)
+        except TypeError:  # an integer of more than 64 bits
+            text = b""
+        known = kind.created.get((name, text)) if text else None
+        if known is None:
+            part_changed: FieldSet = {}
+            part_removed: FieldSet = {}
+            _compare_maps(kind, _NO_FIELDS, part, part_changed, part_removed)
+            known = part_changed, part_removed
+            if 0 < len(text) <= REMEMBERED_BYTES_MAX:
+                if len(kind.created) >= REMEMBERED_MAX:
+                    kind.created.clear()
+                kind.created[name, text] = known
+        changed.update(known[0])
+        removed.update(known[1])
+
+
+_NO_FIELDS: Object = {}
 _OUTER = UNOWNED | {"metadata"}
 _NOTHING: frozenset[str] = frozenset()
 _ABSENT = object()

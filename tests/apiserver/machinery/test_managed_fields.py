@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from apiserver.machinery import apply_types, managed_fields, server_side_apply
+from apiserver.machinery import apply_types, managed_fields, server_side_apply, typed_fields
 from apiserver.machinery.objects import Object
 from apiserver.machinery.types import ListType, Shape, Type
 from apiserver.schemas.schema_set import SchemaSet
@@ -258,3 +258,35 @@ def test_lists_that_cannot_be_told_apart_leave_the_entries_as_they_were() -> Non
     old = written(None, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"hostname": "a"}}, "one", THEN, type=POD)
     new = {**old, "spec": {"containers": ["no map"]}}
     assert managed_fields.update(old, new, type=POD, manager="two", api_version="v1", now=NOW) == old["metadata"]["managedFields"]
+
+
+def pod(image: str, **labels: str) -> Object:
+    spec = {"containers": [{"name": "c", "image": image, "ports": [{"containerPort": 80, "protocol": "TCP"}]}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": labels}, "spec": spec}
+
+
+def test_what_is_remembered_of_equal_specs_is_what_a_walk_finds() -> None:
+    type_ = SchemaSet.load("1.34").type_of("", "v1", "Pod")
+    kind = apply_types.of(type_)
+    makers = [pod("i"), pod("j", a="b"), {**pod("i"), "spec": {**pod("i")["spec"], "hostNetwork": True}}]
+    walked = []
+    for obj in makers:
+        kind.created.clear()
+        walked.append(owners(written(None, copy.deepcopy(obj), "maker", type=type_)))
+    assert len({str(each) for each in walked}) == 3
+    kind.created.clear()
+    for _ in range(2):
+        assert [owners(written(None, copy.deepcopy(obj), "maker", type=type_)) for obj in makers] == walked
+    assert len(kind.created) == 3
+
+
+def test_what_is_remembered_of_specs_is_bounded() -> None:
+    type_ = SchemaSet.load("1.34").type_of("", "v1", "Pod")
+    kind = apply_types.of(type_)
+    for number in range(typed_fields.REMEMBERED_MAX + 10):
+        written(None, pod(f"image-{number}"), "maker", type=type_)
+        assert len(kind.created) <= typed_fields.REMEMBERED_MAX
+    kind.created.clear()
+    written(None, pod("i" * typed_fields.REMEMBERED_BYTES_MAX), "maker", type=type_)
+    written(None, {**pod("i"), "spec": {"priority": 1 << 70}}, "maker", type=type_)
+    assert not kind.created
