@@ -114,7 +114,7 @@ def _observe(registry: Registry, group: str, resource: str, changed: Changed, on
             return
         changed(found.namespace, found.name, None if new is None else new.decode())
 
-    registry.stored(group, resource).storage.cache.observe(observer)
+    registry.storage(group, resource).cache.observe(observer)
 
 
 def _rbac_observer(rbac: RbacData, resource: str) -> Changed:

@@ -33,6 +33,7 @@ from apiserver.objectstore.compactor import Compactor
 from apiserver.objectstore.interface import StoredObject
 from apiserver.objectstore.measured_kv import MeasuredKV
 from apiserver.objectstore.object_store import ObjectStore
+from apiserver.registry import strategies
 from apiserver.registry.environment import Environment
 from apiserver.registry.field_managers import SchemaFieldManagers
 from apiserver.registry.quota_status import QuotaStatus
@@ -143,9 +144,9 @@ class ApiServer:
         from apiserver.bootstrap import create_system_objects
 
         await self.objects.start()
-        services = self.registry.stored("", "services")
-        self.allocators.restore(obj.decode() for obj in services.storage.cache.values())
-        services.storage.cache.observe(self._service_changed)
+        services = self.registry.storage("", "services").cache
+        self.allocators.restore(obj.decode() for obj in services.values())
+        services.observe(self._service_changed)
         ca = self.config.client_ca_file
         client_ca = ca.read_text(encoding="utf-8") if ca is not None else ""
         await create_system_objects(self.registry, self.config.service_cluster_ip_range, address, port, client_ca=client_ca)
@@ -193,6 +194,7 @@ async def serve_over(
         if on_ready is not None:
             on_ready()
         await server.documents.load()
+        await asyncio.to_thread(strategies.load_all)
         garbage_collection.settle()
         await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
     finally:

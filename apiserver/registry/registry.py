@@ -67,6 +67,13 @@ class Registry:
         assert found is not None, info
         return found
 
+    def storage(self, group: str, resource: str) -> KvObjectStorage:
+        """Of a built-in resource, without its Store: for those who only look at the objects. Raises KeyError."""
+        info = self.table.preferred(group, resource)
+        if info is None:
+            raise KeyError(f"{resource}.{group}")
+        return self.objects.storages()[info.storage_prefix]
+
 
 class CachedObjects:
     """``admission.interfaces.ObjectGetter`` over the caches: decoded objects are kept beside the bytes and must not be changed."""
@@ -79,7 +86,7 @@ class CachedObjects:
         """Of a built-in kind in its stored version, which is the preferred one: these are never taken away."""
         found = self._storages.get((group, resource))
         if found is None:
-            found = self._storages[(group, resource)] = self._registry.stored(group, resource).storage
+            found = self._storages[(group, resource)] = self._registry.storage(group, resource)
         return found
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Object | None:

@@ -7,6 +7,6 @@ what happens when, and what is kept, dropped or made up.
 
 from __future__ import annotations
 
-from apiserver.registry.strategies.table import strategy_for
+from apiserver.registry.strategies.table import load_all, strategy_for
 
-__all__ = ["strategy_for"]
+__all__ = ["load_all", "strategy_for"]

@@ -1,0 +1,20 @@
+"""The table of strategies names what the modules have."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from apiserver.registry.strategies import table
+
+
+def test_every_strategy_of_a_module_is_in_the_table() -> None:
+    for module, groups in table.MODULES.items():
+        named = {(group, kind) for group, kinds in groups.items() for kind in kinds.split()}
+        assert named == set(table.strategies_in(module)), module
+
+
+def test_strategies_are_not_loaded_before_they_are_used() -> None:
+    code = "import sys, apiserver.server; print([m for m in sys.modules if m.startswith('apiserver.registry.validation.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
