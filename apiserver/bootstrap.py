@@ -32,7 +32,7 @@ async def create_system_objects(
     wanted += [("scheduling.k8s.io", "priorityclasses", objects.deep_copy(obj)) for obj in SYSTEM_PRIORITY_CLASSES]
     if client_ca:
         wanted.append(("", "configmaps", _authentication_config(client_ca)))
-    network = ipaddress.ip_network(service_cluster_ip_range)
+    network = ipaddress.ip_network(service_cluster_ip_range.split(",")[0])
     wanted.append(("", "services", _kubernetes_service(str(network[1]), port)))
     wanted.append(("", "endpoints", _kubernetes_endpoints(address, port)))
     wanted.append(("discovery.k8s.io", "endpointslices", _kubernetes_endpoint_slice(address, port)))

@@ -13,13 +13,13 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from controllers import hollownode, manager
-from controllers.client.errors import ClientError
+from controllers.client.errors import ClientError, StatusError
 from controllers.hollownode import HollowNodeOptions
 from controllers.leaderelection.leader_elector import LostLeadership
 from controllers.options import ManagerOptions, default_identity
@@ -41,14 +41,14 @@ class Options:
     identity: str = ""
 
 
-def run_controllers(options: Options) -> int:
-    """Run until a signal; the exit status."""
-    return _run(_controllers(options), ends_with_stdin=False)
+def run_controllers(options: Options, on_started: Callable[[], None] | None = None) -> int:
+    """Run until a signal; the exit status. ``on_started`` is called when they lead and have seen everything."""
+    return _run(_controllers(options, on_started), ends_with_stdin=False)
 
 
-def run_node(name: str, kubeconfig: Path) -> int:
-    """Run one hollow node until a signal; the exit status."""
-    return _run(hollownode.run(HollowNodeOptions(names=(name,), kubeconfig=kubeconfig)), ends_with_stdin=False)
+def run_node(name: str, kubeconfig: Path, on_started: Callable[[], None] | None = None) -> int:
+    """Run one hollow node until a signal; the exit status. ``on_started`` is called when the server has answered."""
+    return _run(hollownode.run(HollowNodeOptions(names=(name,), kubeconfig=kubeconfig), on_started), ends_with_stdin=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _run(_controllers(options), ends_with_stdin=True)
 
 
-async def _controllers(options: Options) -> None:
+async def _controllers(options: Options, on_started: Callable[[], None] | None = None) -> None:
     manager_options = ManagerOptions(
         kubeconfig=options.manager_kubeconfig,
         scheduler_kubeconfig=options.scheduler_kubeconfig,
@@ -87,7 +87,7 @@ async def _controllers(options: Options) -> None:
         identity=options.identity or default_identity(),
     )
     async with asyncio.TaskGroup() as group:
-        group.create_task(manager.run(manager_options), name="controllers")
+        group.create_task(manager.run(manager_options, on_started), name="controllers")
         if options.node_kubeconfigs:
             names = tuple(options.node_kubeconfigs)
             nodes = HollowNodeOptions(names=names, kubeconfig=options.manager_kubeconfig, kubeconfigs=options.node_kubeconfigs)
@@ -101,9 +101,9 @@ def _run(work: Coroutine[Any, Any, None], *, ends_with_stdin: bool) -> int:
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_until_told(work, ends_with_stdin))
-    except (ClientError, LostLeadership, ExceptionGroup) as raised:
+    except (ClientError, StatusError, LostLeadership, ExceptionGroup) as raised:
         error = _first(raised)
-        if not isinstance(error, (ClientError, LostLeadership)):
+        if not isinstance(error, (ClientError, StatusError, LostLeadership)):
             raise
         sys.stderr.write(f"sampan: {error}\n")
         return FAILED

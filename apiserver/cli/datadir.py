@@ -82,9 +82,9 @@ def open_pki(data_dir: Path) -> Pki:
 
 
 def first_service_ip(cidr: str) -> str:
-    """The address of the ``kubernetes`` service. Raises DataDirError on a range that is none."""
+    """The address of the ``kubernetes`` service, in the first of the ranges. Raises DataDirError on one that is none."""
     try:
-        network = ipaddress.ip_network(cidr)
+        network = ipaddress.ip_network(cidr.split(",")[0])
     except ValueError as error:
         raise DataDirError(f"--service-cluster-ip-range {cidr}: {error}") from error
     return str(network[1])

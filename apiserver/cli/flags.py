@@ -7,12 +7,14 @@ changes what an old command means.
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import re
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
+from apiserver.machinery.names import dns1123_subdomain
 
 USAGE_ERROR = 2
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|h|m|s))")
@@ -62,6 +64,40 @@ def node_count(text: str) -> int:
     return number
 
 
+def address(text: str) -> str:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"invalid IP address {text!r}: write for example 127.0.0.1, 0.0.0.0 or ::") from error
+    return text
+
+
+def networks(text: str) -> str:
+    """One range of addresses, or two of different families with a comma between."""
+    parts = text.split(",")
+    try:
+        families = {ipaddress.ip_network(part).version for part in parts}
+    except ValueError:
+        families = set()
+    if not families or len(families) != len(parts):
+        raise argparse.ArgumentTypeError(f"invalid range of addresses {text!r}: write for example 10.96.0.0/12 or 10.96.0.0/12,fd00::/108")
+    return text
+
+
+def port_range(text: str) -> str:
+    low, dash, high = text.partition("-")
+    if not dash or not (low.isdigit() and high.isdigit() and 0 < int(low) <= int(high) <= 65535):
+        raise argparse.ArgumentTypeError(f"invalid range of ports {text!r}: write for example 30000-32767")
+    return text
+
+
+def node_name(text: str) -> str:
+    problems = dns1123_subdomain(text)
+    if problems:
+        raise argparse.ArgumentTypeError(f"invalid name {text!r}: {problems[0]}")
+    return text
+
+
 def add_data_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("data")
     group.add_argument("--data-dir", type=Path, default=Path("sampan-data"), help="store, keys, kubeconfigs (default ./sampan-data)")
@@ -76,7 +112,7 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
         help=f"which Kubernetes is served, {KUBERNETES_VERSIONS[0]} to {KUBERNETES_VERSIONS[-1]} (default the newest)",
     )  # fmt: skip
     serving = parser.add_argument_group("serving")
-    serving.add_argument("--bind-address", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
+    serving.add_argument("--bind-address", type=address, default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     serving.add_argument("--secure-port", type=port, default=6443, help="HTTPS port; 0 picks a free one (default 6443)")
     serving.add_argument("--tls-cert-file", type=Path, help="serving certificate (default: made in the data directory)")
     serving.add_argument("--tls-private-key-file", type=Path, help="its key")
@@ -91,8 +127,8 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
         default=300.0,
         help="how long old versions are kept at least, for watches to go on with (default 5m; 0s keeps them for ever)",
     )
-    serving.add_argument("--service-cluster-ip-range", default="10.96.0.0/12", help="CIDR of service addresses")
-    serving.add_argument("--service-node-port-range", default="30000-32767", help="ports of NodePort services")
+    serving.add_argument("--service-cluster-ip-range", type=networks, default="10.96.0.0/12", help="CIDR of service addresses")
+    serving.add_argument("--service-node-port-range", type=port_range, default="30000-32767", help="ports of NodePort services")
     access = parser.add_argument_group("access")
     access.add_argument("--client-ca-file", type=Path, help="further CA bundle for client certificates")
     access.add_argument("--token-auth-file", type=Path, help='CSV of token,user,uid,"group1,group2"')

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from apiserver.cli import flags
 from apiserver.cli.datadir import DataDir, write_node_kubeconfig
-from apiserver.cli.errors import CommandError
+from apiserver.cli.errors import CommandError, UsageError
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 
 FAILED = 1
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(parsed.run(parsed))
     except CommandError as error:
         sys.stderr.write(f"sampan: {error}\n")
-        return FAILED
+        return flags.USAGE_ERROR if isinstance(error, UsageError) else FAILED
     except KeyboardInterrupt:
         return 0
 
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     controllers.set_defaults(run=_controllers)
 
     node = commands.add_parser("node", help="one more hollow node, in the foreground")
-    node.add_argument("name", metavar="NAME")
+    node.add_argument("name", metavar="NAME", type=flags.node_name)
     flags.add_data_flags(node)
     node.add_argument("--kubeconfig", type=Path, help="whom to be and where the server is (default: made from the data directory)")
     node.set_defaults(run=_node)
@@ -81,6 +81,8 @@ def _open_data_dir(parsed: argparse.Namespace) -> Iterator[DataDir]:
 def _up(parsed: argparse.Namespace) -> int:
     from apiserver.cli import up
 
+    if not parsed.no_controllers:
+        check_controllers(parsed)
     with _open_data_dir(parsed) as data_dir:
         return up.run(parsed, data_dir)
 
@@ -88,8 +90,10 @@ def _up(parsed: argparse.Namespace) -> int:
 def _controllers(parsed: argparse.Namespace) -> int:
     from controllers import main as controllers_main
 
-    manager = parsed.kubeconfig or _existing(parsed.data_dir, "controller-manager")
-    scheduler = parsed.kubeconfig or _existing(parsed.data_dir, "scheduler")
+    check_controllers(parsed)
+    manager = parsed.kubeconfig or _existing(parsed.data_dir, "controller-manager", _OR_KUBECONFIG)
+    scheduler = parsed.kubeconfig or _existing(parsed.data_dir, "scheduler", _OR_KUBECONFIG)
+    _say(f"controllers connect to {server_of(manager)}; they work while they hold the lease kube-system/kube-controller-manager")
     return controllers_main.run_controllers(
         controllers_main.Options(
             manager_kubeconfig=manager,
@@ -99,7 +103,8 @@ def _controllers(parsed: argparse.Namespace) -> int:
             node_monitor_period_seconds=parsed.node_monitor_period,
             leader_elect=parsed.leader_elect == "true",
             controllers=parsed.controllers,
-        )
+        ),
+        lambda: _say("controllers run. Stop with Ctrl-C."),
     )
 
 
@@ -108,9 +113,28 @@ def _node(parsed: argparse.Namespace) -> int:
 
     kubeconfig = parsed.kubeconfig
     if kubeconfig is None:
-        _existing(parsed.data_dir, "admin")
+        _existing(parsed.data_dir, "admin", _OR_KUBECONFIG)
         kubeconfig = write_node_kubeconfig(parsed.data_dir.absolute(), server_of(parsed.data_dir / "admin.kubeconfig"), parsed.name)
-    return controllers_main.run_node(parsed.name, kubeconfig)
+    _say(f"node {parsed.name} connects to {server_of(kubeconfig)}")
+    return controllers_main.run_node(parsed.name, kubeconfig, lambda: _say(f"node {parsed.name} runs. Stop with Ctrl-C."))
+
+
+def _say(what: str) -> None:
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
+
+
+def check_controllers(parsed: argparse.Namespace) -> None:
+    """Raises UsageError on flags that the controllers' process would refuse."""
+    if parsed.node_monitor_grace_period <= parsed.node_monitor_period:
+        raise UsageError("--node-monitor-grace-period must be longer than --node-monitor-period")
+    if parsed.controllers != ("*",):
+        from controllers.registry import CONTROLLERS, selected
+
+        try:
+            selected(CONTROLLERS, parsed.controllers)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
 
 
 def _kubeconfig(parsed: argparse.Namespace) -> int:
@@ -130,10 +154,13 @@ def _version(_: argparse.Namespace) -> int:
     return 0
 
 
-def _existing(data_dir: Path, name: str) -> Path:
+_OR_KUBECONFIG = ", or give --kubeconfig"
+
+
+def _existing(data_dir: Path, name: str, otherwise: str = "") -> Path:
     path = data_dir.absolute() / f"{name}.kubeconfig"
     if not path.exists():
-        raise CommandError(f"{path} does not exist; start a server with 'sampan up --data-dir {data_dir}' first, or give --kubeconfig")
+        raise CommandError(f"{path} does not exist; start a server with 'sampan up --data-dir {data_dir}' first{otherwise}")
     return path
 
 
@@ -143,8 +170,10 @@ def server_of(kubeconfig: Path) -> str:
 
     try:
         return str(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
-    except (OSError, yaml.YAMLError, KeyError, IndexError, TypeError) as error:
-        raise CommandError(f"{kubeconfig} is not a kubeconfig: {error}") from error
+    except OSError as error:
+        raise CommandError(f"cannot read the kubeconfig {kubeconfig}: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError, KeyError, IndexError, TypeError) as error:
+        raise CommandError(f"{kubeconfig} is not a kubeconfig: it names no server") from error
 
 
 if __name__ == "__main__":

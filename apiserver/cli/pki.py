@@ -65,8 +65,8 @@ class Pki:
         pair = KeyPair(self.directory / "sa.pub", self.directory / "sa.key")
         if not pair.key.exists():
             write_private(pair.key, _key_pem(ec.generate_private_key(ec.SECP256R1())))
+        public = _load_key(pair.key).public_key()
         if not pair.certificate.exists():
-            public = _load_key(pair.key).public_key()
             pair.certificate.write_bytes(public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo))
         return pair
 
@@ -105,13 +105,19 @@ class Pki:
         return pair
 
     def _still_good(self, pair: KeyPair, subject: Subject, alternatives: tuple[x509.GeneralName, ...]) -> bool:
-        certificate = _load_certificate(pair.certificate)
+        """Whether a pair can go on being used. One that is of an earlier CA, or damaged, is made anew."""
+        try:
+            certificate, key = _load_certificate(pair.certificate), _load_key(pair.key)
+        except PkiError:
+            return False
+        if key.public_key() != certificate.public_key():
+            return False
         if certificate.not_valid_after_utc - self._now < RENEW_BEFORE or certificate.subject != _name(subject):
             return False
         try:
             certificate.verify_directly_issued_by(self._ca_certificate)
         except Exception:
-            return False  # of an earlier CA, or damaged: it is made anew
+            return False
         if not alternatives:
             return True
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from pydantic import ValidationError
 
 from apiserver.admission.chain import enabled_plugins
 from apiserver.authentication.token_file import parse_token_file
 from apiserver.authorization.union import check_modes
 from apiserver.cli.datadir import DataDir, DataDirError
+from apiserver.cli.errors import CommandError, UsageError
 from apiserver.cli.pki import write_private
 from apiserver.config import ServerConfig, StoreConfig
 from apiserver.filters.audit import AuditLog
 
 
 def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
-    """Raises DataDirError where a named file cannot be read or a value is out of range: one line that names the flag."""
+    """Raises one line that names the flag: DataDirError where a named file cannot be used, UsageError where a value is wrong."""
     serving = data_dir.serving(flags.bind_address, flags.service_cluster_ip_range)
     if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
-        raise DataDirError("--tls-cert-file and --tls-private-key-file go together")
+        raise UsageError("--tls-cert-file and --tls-private-key-file go together")
     for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file", "token_auth_file", "service_account_key_file"):
         _readable(flag, getattr(flags, flag))
     _readable("service_account_signing_key_file", flags.service_account_signing_key_file)
+    _check_pem(flags)
     _check_access(flags)
     try:
         return ServerConfig(
@@ -69,26 +74,57 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     except ValidationError as error:
         first = error.errors()[0]
         flag = str(first["loc"][-1]).replace("_", "-")
-        raise DataDirError(f"--{flag}: {first['msg']}") from error
+        raise UsageError(f"--{flag}: {first['msg']}") from error
 
 
 def _check_access(flags: argparse.Namespace) -> None:
     """What would otherwise only fail while the server is built."""
-    checks: tuple[tuple[str, Callable[[], object]], ...] = (
-        ("--authorization-mode", lambda: check_modes(flags.authorization_mode)),
+    checks: tuple[tuple[type[CommandError], str, Callable[[], object]], ...] = (
+        (UsageError, "--authorization-mode", lambda: check_modes(flags.authorization_mode)),
         (
+            UsageError,
             "--enable-admission-plugins, --disable-admission-plugins",
             lambda: enabled_plugins(flags.enable_admission_plugins, flags.disable_admission_plugins),
         ),
-        (f"--token-auth-file {flags.token_auth_file}", lambda: _tokens(flags.token_auth_file)),
-        (f"--audit-log-path {flags.audit_log_path}", lambda: _appendable(flags.audit_log_path)),
+        (DataDirError, f"--token-auth-file {flags.token_auth_file}", lambda: _tokens(flags.token_auth_file)),
+        (DataDirError, f"--audit-log-path {flags.audit_log_path}", lambda: _appendable(flags.audit_log_path)),
     )
-    for flag, check in checks:
+    for kind, flag, check in checks:
         try:
             check()
         except (ValueError, OSError) as error:
-            what = error.strerror if isinstance(error, OSError) else str(error)
-            raise DataDirError(f"{flag}: {what}") from error
+            if isinstance(error, OSError):
+                raise DataDirError(f"{flag}: {error.strerror}") from error
+            raise kind(f"{flag}: {error}") from error
+
+
+def _check_pem(flags: argparse.Namespace) -> None:
+    """Files of keys and certificates hold what they should."""
+    certificate, key = flags.tls_cert_file, flags.tls_private_key_file
+    if certificate is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+        except ssl.SSLError as error:
+            raise DataDirError(
+                f"--tls-cert-file {certificate}, --tls-private-key-file {key}: not a certificate and its key in PEM ({error.reason})"
+            ) from error
+    checks: tuple[tuple[str, Path | None, Callable[[bytes], object], str], ...] = (
+        ("client-ca-file", flags.client_ca_file, x509.load_pem_x509_certificates, "certificate"),
+        ("service-account-key-file", flags.service_account_key_file, serialization.load_pem_public_key, "public key"),
+        (
+            "service-account-signing-key-file",
+            flags.service_account_signing_key_file,
+            lambda content: serialization.load_pem_private_key(content, None),
+            "private key without a password",
+        ),
+    )
+    for flag, path, load, what in checks:
+        if path is None:
+            continue
+        try:
+            load(path.read_bytes())
+        except (ValueError, TypeError) as error:
+            raise DataDirError(f"--{flag} {path}: there is no {what} in PEM in it") from error
 
 
 def _tokens(path: Path | None) -> None:

@@ -67,7 +67,7 @@ async def _up(config: ServerConfig, listener: socket.socket, command: list[str] 
         await second.start()
 
     from apiserver import server as api_server
-    from storage.errors import StoreError
+    from storage.errors import CorruptError, StoreError
 
     end_server = asyncio.Event()
     try:
@@ -82,12 +82,21 @@ async def _up(config: ServerConfig, listener: socket.socket, command: list[str] 
             end_server.set()
     except ExceptionGroup as group:
         error = _first(group)
+        if isinstance(error, CorruptError):
+            raise CommandError(f"{_line(error)}; restore the data directory from a backup, or start with another --data-dir") from error
         if isinstance(error, (StoreError, OSError)):
-            raise CommandError(str(error).partition("\n")[0]) from error
+            raise CommandError(_line(error)) from error
         if isinstance(error, CommandError):
             raise error from None
         raise
     return 0
+
+
+def _line(error: BaseException) -> str:
+    """The first line of what an error says; of the operating system's errors without their number."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error).partition("\n")[0]
 
 
 def _first(error: BaseException) -> BaseException:

@@ -20,10 +20,10 @@ def check(consistent_index: int, replay: Replay, *, backend_file: str, log_dir: 
     if consistent_index > last_index:
         raise CorruptError(
             f"{backend_file} holds entry {consistent_index}, but the log in {log_dir} ends at {last_index}: "
-            "a part of the log is missing; restore both from the same backup"
+            "a part of the log is missing"
         )
     if consistent_index < replay.snapshot.index:
         raise CorruptError(
             f"{backend_file} ends at entry {consistent_index}, but the log in {log_dir} was released up to {replay.snapshot.index}: "
-            "the backend is missing or older than the log; restore both from the same backup"
+            "the backend is missing or older than the log"
         )

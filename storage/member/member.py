@@ -166,7 +166,7 @@ class Member:
         directory = self.config.log_dir()
         sync, segment_bytes = not self.config.unsafe_no_fsync, self.config.wal_segment_bytes
         if not sync:
-            logger.warning("fsync is off: what is acknowledged is lost if the machine stops")
+            logger.info("fsync is off: what is acknowledged is lost if the machine stops")
         if Wal.exists(directory):
             wal, replay = Wal.open(directory, segment_bytes=segment_bytes, sync=sync)
             if replay.repair is not None:

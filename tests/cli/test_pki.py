@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from apiserver.cli import datadir
 from apiserver.cli.pki import LEAF_VALIDITY, Pki, PkiError, Subject
@@ -67,3 +68,15 @@ def test_a_kubeconfig_is_private_and_names_the_server(tmp_path: Path) -> None:
     path = datadir.write_kubeconfig(tmp_path, "https://127.0.0.1:6443", "admin", datadir.ADMIN)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "server: https://127.0.0.1:6443\n" in path.read_text()
+
+
+def test_a_client_key_that_is_damaged_or_anothers_is_made_anew(tmp_path: Path) -> None:
+    pki = Pki(tmp_path, NOW)
+    other = pki.client("other", Subject("bob"))
+    for wrong in (b"junk", other.key.read_bytes()):
+        pair = pki.client("admin", Subject("ann"))
+        pair.key.write_bytes(wrong)
+        pki.client("admin", Subject("ann"))
+        certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
+        key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
+        assert key.public_key() == certificate.public_key()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.cli.datadir import DataDirError
+from apiserver.cli.errors import CommandError
 from apiserver.cli.settings import _check_access
 
 
@@ -36,7 +37,7 @@ def test_usual_flags_are_fine(tmp_path: Path) -> None:
     ],
 )
 def test_others_are_told_with_their_flag(given: dict[str, object], told: str) -> None:
-    with pytest.raises(DataDirError) as caught:
+    with pytest.raises(CommandError) as caught:
         _check_access(flags(**given))
     assert told in str(caught.value) and "\n" not in str(caught.value)
 
