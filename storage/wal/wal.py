@@ -245,14 +245,15 @@ class _Reader:
             del self.entries[: index + 1 - self.entries[0].index]
 
     def _take_entry(self, entry: Entry) -> None:
-        """An entry replaces the one at its index and all after it (a newer leader overwrote them, Raft §5.3)."""
+        """An entry replaces the one at its index and all after it (a newer leader overwrote them, Raft §5.3). It may replace all that
+        is known and begin before it: the entries between were in a segment that is released since. ``finish`` sees gaps."""
         if entry.index <= self.snapshot.index:
             return
-        if not self.entries:
-            self.entries.append(entry)
+        if not self.entries or entry.index < self.entries[0].index:
+            self.entries = [entry]
             return
         keep = entry.index - self.entries[0].index
-        if not 0 <= keep <= len(self.entries):
+        if keep > len(self.entries):
             raise ValueError(f"entry {entry.index} does not follow entry {self.entries[-1].index}")
         if keep < len(self.entries):
             del self.entries[keep:]

@@ -275,3 +275,19 @@ def test_a_crash_at_each_failpoint_loses_nothing_saved(tmp_path: Path, point: st
     assert found[0] == replay.snapshot.index + 1
     assert found == list(range(found[0], found[-1] + 1))
     assert found[-1] in (saved[-1], saved[-1] + 1)
+
+
+def test_entries_overwritten_from_before_the_oldest_kept_segment_on_are_read(tmp_path: Path) -> None:
+    """Entry 3 opens a segment; a new leader replaces 2 and 3 there; a marker at 2 lets the older segment, where entry 2 first stood, go.
+    What is left begins with entry 3, which entry 2 then replaces."""
+    wal = make(tmp_path, 2, segment_bytes=400, size=150)
+    wal.save(HardState(1, 7, 1), [entry(3)])
+    wal.save(HardState(2, 7, 1), [entry(2, term=2)])
+    wal.save(HardState(2, 7, 2), [])
+    wal.save_snapshot(SnapshotMetadata(ConfState((7,)), 2, 2))
+    assert wal.release() > 0
+    assert list_segments(tmp_path)[0].first_index == 3
+    wal.close()
+    replay = reopen(tmp_path)
+    assert replay.snapshot.index == 2
+    assert replay.entries == []
