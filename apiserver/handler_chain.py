@@ -36,6 +36,8 @@ from apiserver.request.request_context import SCOPE_KEY, RequestContext, Request
 
 #: key of the ASGI scope under which the server puts the client's DER certificate, unverified
 PEER_CERTIFICATE_KEY = "sampan.peer_certificate"
+#: under which it puts a function without arguments that ends the connection at once
+CUT_KEY = "sampan.cut"
 #: parameters of a query; a request has a dozen at most, and each costs time to parse
 QUERY_FIELDS_MAX = 256
 
@@ -117,10 +119,14 @@ class HandlerChain:
                     handling = Limited(cast(Coroutine[Any, Any, None], handling), context.deadline - self._now())
                 await handling
             except StatusError as error:
-                await _answer(response, error)
+                await _answer(scope, response, error)
             except Exception as error:
                 # the outermost edge of a request: a fault in one must not end the others
-                await _answer(response, recover(context, error))
+                await _answer(scope, response, recover(context, error))
+            else:
+                if response.started and not response.complete and CUT_KEY in scope:
+                    # the watch of a reader that is too slow
+                    scope[CUT_KEY]()
         finally:
             self._flow_control.release(seat)
             self._tell(scope, context, response)
@@ -137,10 +143,13 @@ class HandlerChain:
             self._audit_log.log(context, uri, client[0] if client else "", seconds)
 
 
-async def _answer(response: Response, error: StatusError) -> None:
+async def _answer(scope: Scope, response: Response, error: StatusError) -> None:
     if response.started:
         # half an answer is out: ending the connection is the only way left to tell that it is not whole
-        raise error
+        if CUT_KEY not in scope:
+            raise error
+        scope[CUT_KEY]()
+        return
     await response.send_status(error)
 
 

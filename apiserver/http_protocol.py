@@ -5,23 +5,32 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import logging
 import socket
 import ssl
 import urllib.parse
 from typing import Any
 
 import httptools
+import orjson
 import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from apiserver.handler_chain import PEER_CERTIFICATE_KEY
+from apiserver.handler_chain import CUT_KEY, PEER_CERTIFICATE_KEY
 from apiserver.handlers.watch import WRITE_CHUNK_KEY
-from apiserver.http_exchange import Exchange, name_start
+from apiserver.http_exchange import STATUS_LINES, Exchange, name_start
+from apiserver.machinery import status
 
 #: From the first byte of a connection, or of a further request, to the end of its head.
 HEAD_TIMEOUT_SECONDS = 30.0
+#: Of a request's line and header fields together (Go's limit, http.DefaultMaxHeaderBytes and its slack); 431 beyond.
+HEAD_BYTES_MAX = 1024 * 1024 + 4096
+#: What is read, and passed over, of a body that comes after its answer, so that a client which writes first and reads then gets to see
+#: the answer; how much, and for how long. Then the connection is closed.
+DRAIN_BYTES_MAX = 64 * 1024 * 1024
+DRAIN_SECONDS = 10.0
 #: An idle connection is kept for Go's clients, which reuse theirs (kube-apiserver's IdleTimeout is three minutes).
 KEEP_ALIVE_SECONDS = 180
 TLS_HANDSHAKE_TIMEOUT_SECONDS = 10.0
@@ -38,6 +47,10 @@ class ApiProtocol(HttpToolsProtocol):
         self._peer_certificate: bytes | None = None
         self._head_timer: asyncio.TimerHandle | None = None
         self._in_head = True
+        self._head_bytes = 0
+        self._in_message = False
+        self._drain_timer: asyncio.TimerHandle | None = None
+        self._drained_bytes = 0
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_since: float | None = None
         self._server_headers: list[tuple[bytes, bytes]] = []
@@ -54,6 +67,8 @@ class ApiProtocol(HttpToolsProtocol):
         self._stop_watching()
         if self._idle_timer is not None:
             self._idle_timer.cancel()
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
         self.connections.discard(self)
         exchange = self.cycle
         if exchange is not None:
@@ -67,14 +82,21 @@ class ApiProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._in_head and self._head_timer is None:
-            self._watch_head()
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES_MAX:
+                self._refuse(431, "RequestHeaderFieldsTooLarge", f"the head of the request is too large: limit is {HEAD_BYTES_MAX}")
+            elif self._head_timer is None:
+                self._watch_head()
+        elif self._drain_timer is not None:
+            self._drain(len(data))
 
     def on_message_begin(self) -> None:
+        self._head_bytes = 0
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
-        self._in_head = True
+        self._in_head = self._in_message = True
         self._idle_since = None
 
     def on_headers_complete(self) -> None:
@@ -104,6 +126,7 @@ class ApiProtocol(HttpToolsProtocol):
             "query_string": query,
             PEER_CERTIFICATE_KEY: self._peer_certificate,
             WRITE_CHUNK_KEY: self.write_chunk,
+            CUT_KEY: self.cut,
         }
         before = self.cycle
         exchange = Exchange(
@@ -133,13 +156,47 @@ class ApiProtocol(HttpToolsProtocol):
         exchange.wake()
 
     def on_message_complete(self) -> None:
+        self._in_message = False
         exchange = self.cycle
         if not exchange.response_complete:
             exchange.more_body = False
             exchange.wake()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """kubectl tries WebSockets for exec and the like before it takes no for an answer: nothing to log."""
+        """kubectl tries WebSockets for exec and the like before it takes no for an answer: nothing to log. An upgrade may be passed over
+        (RFC 9110 §7.8), but what follows it on the connection cannot be read as HTTP."""
+        self.cycle.keep_alive = False
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, "BadRequest", "the request is not HTTP/1.1 that can be understood")
+
+    def _refuse(self, code: int, reason: str, message: str) -> None:
+        """Answer what never became a request, and close."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete:
+            body = orjson.dumps(status.failure(code, reason, message))
+            head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+            self.transport.write(STATUS_LINES[code] + head + body)
+        self.transport.close()
+
+    def cut(self) -> None:
+        """End the connection at once: its response cannot be made whole."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+        self.transport.abort()
+
+    def _drain(self, size: int) -> None:
+        """``size`` bytes came which may be the rest of a body whose request is answered already."""
+        if not self._in_message:
+            assert self._drain_timer is not None
+            self._drain_timer.cancel()
+            self._drain_timer = None
+            self._idle_since = self.loop.time()
+            return
+        self._drained_bytes += size
+        if self._drained_bytes > DRAIN_BYTES_MAX:
+            self.transport.close()
 
     def write_chunk(self, framed: bytes) -> bool:
         """Write a chunk of a chunked response that has begun, with its framing, past the ASGI messages; False where that cannot be
@@ -161,6 +218,9 @@ class ApiProtocol(HttpToolsProtocol):
             exchange, app = self.pipeline.pop()
             self._start_asgi_task(exchange, app)
             return
+        if self._in_message and self.cycle.response_complete:
+            self._drained_bytes = 0
+            self._drain_timer = self.loop.call_later(DRAIN_SECONDS, self._give_up)
         self._idle_since = self.loop.time()
         if self._idle_timer is None:
             self._idle_timer = self.loop.call_later(KEEP_ALIVE_SECONDS, self._look_if_idle)
@@ -193,7 +253,7 @@ class ApiProtocol(HttpToolsProtocol):
             self._head_timer = None
 
     def _give_up(self) -> None:
-        self._head_timer = None
+        self._head_timer = self._drain_timer = None
         if not self.transport.is_closing():
             self.transport.close()
 
@@ -218,6 +278,8 @@ class HttpListener:
             proxy_headers=False,
         )
         config.load()
+        # that a client sends nonsense is no event of the server: anybody could fill the log with it
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._config = config
         self._state = ServerState()
         self._socket = listener

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from apiserver.filters.flow_control import FlowControl
 from apiserver.request.request_context import RequestContext, RequestInfo
+from apiserver.request.request_info import REMEMBERED_LENGTH_MAX
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -161,7 +162,8 @@ class RequestMetrics:
                 key = ("other", "", "", "", "", "")
             series = self._series.setdefault(key, _Series())
         # a patch's verb follows from its content type too, and a path that is no resource has its method's labels
-        if context.info.is_resource_request and context.info.verb != "patch":
+        info = context.info
+        if info.is_resource_request and info.verb != "patch" and len(info.path) <= REMEMBERED_LENGTH_MAX:
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
             self._known[id(context.info)] = (context.info, series)
@@ -220,7 +222,10 @@ def _key(context: RequestContext) -> _Key:
         scope = "resource" if info.name and info.verb not in ("list", "watch") else "namespace"
     else:
         scope = "resource" if info.name and info.verb not in ("list", "watch") else "cluster"
-    return (verb, info.group, info.version, info.resource, info.subresource, scope)
+    named = (info.group, info.version, info.resource, info.subresource)
+    if sum(map(len, named)) > REMEMBERED_LENGTH_MAX:
+        return (verb, "", "", "other", "", scope)
+    return (verb, *named, scope)
 
 
 def _labels(key: _Key) -> Labels:

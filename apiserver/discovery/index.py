@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
+from apiserver.machinery import status
 from apiserver.resources.table import ResourceTable
 
 
@@ -23,6 +25,14 @@ def install(app: FastAPI, table: ResourceTable, further: Sequence[str] = ()) -> 
     async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
         await _answer(app, table, further, 404)(scope, receive, send)
 
+    async def refused(request: Request, error: Exception) -> Response:
+        """What the framework refuses by itself: a method that a path does not take."""
+        assert isinstance(error, HTTPException)
+        method = error.status_code == 405
+        body = status.generic_method_not_allowed().status if method else status.failure(error.status_code, "", error.detail)
+        return Response(orjson.dumps(body), error.status_code, error.headers, media_type="application/json")
+
+    app.add_exception_handler(HTTPException, refused)
     app.add_route("/", index, methods=["GET"], include_in_schema=False)
     app.router.default = not_found
 

@@ -13,12 +13,13 @@ from apiserver.request.request_context import RequestContext
 class Response:
     """Stands in for ``send``: notes the status, adds ``Audit-Id``, ``Cache-Control`` and warnings to the start of the response."""
 
-    __slots__ = ("_context", "_send", "bytes_sent", "started")
+    __slots__ = ("_context", "_send", "bytes_sent", "complete", "started")
 
     def __init__(self, send: Send, context: RequestContext) -> None:
         self._send = send
         self._context = context
         self.started = False
+        self.complete = False
         self.bytes_sent = 0
 
     async def __call__(self, message: Message) -> None:
@@ -37,6 +38,7 @@ class Response:
         if body:
             self.bytes_sent += len(body)
         await self._send(message)
+        self.complete = not message.get("more_body")
 
     async def send_status(self, error: StatusError) -> None:
         """Answer with a Status; the response must not have started."""

@@ -76,7 +76,9 @@ def _shown_byte(data: bytes, position: int) -> str:
 def decode_json(data: bytes) -> Any:
     """The value of a JSON text. ``GoError`` says what ``encoding/json`` would in the common cases."""
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+        value = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+        # half of a surrogate pair, which only an escape can write, is no character: Go reads U+FFFD
+        return _without_surrogates(value) if b"\\u" in data else value
     except UnicodeDecodeError as e:
         raise GoError(f"invalid character {_shown_byte(data, e.start)} looking for beginning of value") from e
     except json.JSONDecodeError as e:
@@ -89,6 +91,16 @@ def decode_json(data: bytes) -> Any:
         raise GoError(f"invalid character {shown} looking for beginning of value") from e
     except (RecursionError, ValueError) as e:
         raise GoError("exceeded max depth") from e
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_without_surrogates(v) for v in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+    return value
 
 
 def _no_constant(name: str) -> Any:

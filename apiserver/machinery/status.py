@@ -121,8 +121,14 @@ def conflict(group: str, resource: str, name: str, why: str) -> StatusError:
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
+#: Field errors that an answer tells. A body of 3 MiB can hold 100 000, whose Status would be larger than itself six times over and
+#: hold up all other requests while it is made; nobody reads beyond these.
+FIELD_ERRORS_MAX = 1_000
+
+
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """422. One error stands alone in the message, several in brackets; equal texts are said once."""
+    errors = errors[:FIELD_ERRORS_MAX]
     lines = list(dict.fromkeys(e.text() for e in errors))
     listed = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]" if lines else ""
     message = f'{qualified(group, kind)} "{name}" is invalid' + (f": {listed}" if listed else "")

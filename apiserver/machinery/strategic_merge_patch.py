@@ -15,7 +15,8 @@ before the first item of the patch that it stood before on the server, else behi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Hashable, Iterable
 from typing import Any, NoReturn
 
 from apiserver.machinery import go_json, status
@@ -181,11 +182,12 @@ def _merge_lists(current: list[Any], patch: list[Any], field: Type) -> list[Any]
         _fail(f"cannot merge lists without merge key for {'map' if element.shape is Shape.MAP else 'struct'}")
     server, items = _apply_list_directives(current, patch, merge_key)
     merged = list(server)
+    places = _places(merged, merge_key)
     for item in items:
         if merge_key not in item:
             _no_merge_key(item, merge_key)
-        position = _position(merged, item[merge_key], merge_key)
-        if position < 0:
+        position = places.setdefault(_comparable(item[merge_key]), len(merged))
+        if position == len(merged):
             merged.append(_added(item))
         else:
             merged[position] = _merge_maps(merged[position], item, element)
@@ -213,7 +215,7 @@ def _unique(items: Iterable[Any]) -> list[Any]:
 
 def _apply_list_directives(current: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """The items on the server and those of the patch, after and without the items that are directives."""
-    server = current
+    deleted = set()
     items = []
     replace = False
     for item in patch:
@@ -223,18 +225,23 @@ def _apply_list_directives(current: list[Any], patch: list[Any], merge_key: str)
         elif directive == _DELETE:
             if merge_key not in item:
                 _no_merge_key(item, merge_key)
-            server = [old for old in server if not _same(old.get(merge_key), item[merge_key])]
+            deleted.add(_comparable(item[merge_key]))
         elif directive == _REPLACE:
             replace = True
         elif directive == _MERGE:
             _fail("merging lists cannot yet be specified in the patch")
         else:
             _unknown_directive(directive, item)
-    return (items, []) if replace else (server, items)
+    if replace:
+        return items, []
+    return [old for old in current if _comparable(old.get(merge_key)) not in deleted] if deleted else current, items
 
 
-def _same(left: Any, right: Any) -> bool:
-    return type(left) is type(right) and bool(left == right)
+def _comparable(value: Any) -> Hashable:
+    """Equal for values that are the same in JSON: 1, 1.0 and true are three."""
+    if isinstance(value, (dict, list)):
+        return type(value), json.dumps(value, sort_keys=True)
+    return type(value), value
 
 
 def _key(item: Any, merge_key: str) -> Any:
@@ -243,9 +250,12 @@ def _key(item: Any, merge_key: str) -> Any:
     return item.get(merge_key) if isinstance(item, dict) else None
 
 
-def _position(items: list[Any], key: Any, merge_key: str) -> int:
-    """The first item with this key, -1 for none."""
-    return next((i for i, item in enumerate(items) if _same(_key(item, merge_key), key)), -1)
+def _places(items: list[Any], merge_key: str) -> dict[Hashable, int]:
+    """Where the first item of each key is. Lists may have 100 000 items, so that none is searched for another."""
+    places: dict[Hashable, int] = {}
+    for position, item in enumerate(items):
+        places.setdefault(_comparable(_key(item, merge_key)), position)
+    return places
 
 
 def _delete_from_list(out: dict[str, Any], name: str, values: Any, kind: Type) -> None:
@@ -256,7 +266,8 @@ def _delete_from_list(out: dict[str, Any], name: str, values: Any, kind: Type) -
         if _are_maps(current, values):
             out[name] = _merge_lists(current, values, _field_type(kind, name))
         else:
-            out[name] = [value for value in current if value not in values]
+            deleted = set(values)
+            out[name] = [value for value in current if value not in deleted]
 
 
 # --- order -----------------------------------------------------------------------------------------------------------------------
@@ -264,26 +275,26 @@ def _delete_from_list(out: dict[str, Any], name: str, values: Any, kind: Type) -
 
 def _in_order(merged: list[Any], patch_order: list[Any], server_order: list[Any], merge_key: str) -> list[Any]:
     """``merged`` in the order that the text of the module tells."""
-    of_patch: list[tuple[int, Any]] = []
+    in_patch, on_server = _places(patch_order, merge_key), _places(server_order, merge_key)
+    of_patch: list[tuple[int, int, Any]] = []
     of_server: list[tuple[int, Any]] = []
     for item in merged:
         if merge_key and (not isinstance(item, dict) or merge_key not in item):
             if not isinstance(item, dict):
                 _wrong_type({}, item)
             _no_merge_key(item, merge_key)
-        position = _position(patch_order, _key(item, merge_key), merge_key)
-        if position >= 0:
-            of_patch.append((position, item))
+        key = _comparable(_key(item, merge_key))
+        position = in_patch.get(key)
+        if position is not None:
+            of_patch.append((position, on_server.get(key, -1), item))
         else:
-            place = _position(server_order, _key(item, merge_key), merge_key)
-            of_server.append((place if place >= 0 else len(server_order), item))
+            of_server.append((on_server.get(key, len(server_order)), item))
     of_patch.sort(key=lambda pair: pair[0])
     of_server.sort(key=lambda pair: pair[0])
     out: list[Any] = []
     waiting = iter(of_server)
     only_server = next(waiting, None)
-    for _, item in of_patch:
-        place = _position(server_order, _key(item, merge_key), merge_key)
+    for _, place, item in of_patch:
         while only_server is not None and only_server[0] < place:
             out.append(only_server[1])
             only_server = next(waiting, None)
@@ -343,7 +354,7 @@ def _check_order(items: list[Any], order: list[Any], merge_key: str) -> None:
                     _wrong_type({}, one)
                 if merge_key not in one:
                     _no_merge_key(one, merge_key)
-        place += _same(_key(wanted[place], merge_key), _key(entry, merge_key))
+        place += _comparable(_key(wanted[place], merge_key)) == _comparable(_key(entry, merge_key))
     if place < len(wanted):
         _fail(
             f"The order in patch list:\n{go_json.shown(items)}\n doesn't match {SET_ELEMENT_ORDER} list:\n{go_json.shown(order)}\n"

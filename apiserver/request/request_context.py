@@ -8,6 +8,8 @@ from typing import Any
 from apiserver.authentication.user import UserInfo
 
 SCOPE_KEY = "sampan"
+#: warnings of one request; far more than the 4 KiB of header that they may fill in the end
+WARNINGS_MAX = 500
 
 
 @dataclass(slots=True)
@@ -57,5 +59,6 @@ class RequestContext:
         return values[0] if values else ""
 
     def warn(self, text: str) -> None:
-        if text not in self.warnings:
+        """Texts said twice are sent once. Beyond ``WARNINGS_MAX`` no further one is kept: the headers would not take it."""
+        if len(self.warnings) < WARNINGS_MAX and text not in self.warnings:
             self.warnings.append(text)

@@ -13,6 +13,8 @@ from apiserver.request.request_context import RequestInfo
 
 #: Paths remembered. Clients ask for few paths often; beyond this the memory is emptied, which costs one parse a path.
 REMEMBERED_MAX = 8_192
+#: Characters of a path that is remembered: names have 253 at most; without this bound anybody could fill the memory with long ones.
+REMEMBERED_LENGTH_MAX = 512
 
 _VERB_OF_METHOD = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: Subresources of namespaces that are not resources inside of a namespace.
@@ -26,9 +28,11 @@ def resolve(method: str, path: str, query: Mapping[str, list[str]]) -> RequestIn
     """The facts of one request. The answer is shared between requests: it must not be changed."""
     info = _remembered.get((method, path))
     if info is None:
-        if len(_remembered) >= REMEMBERED_MAX:
-            _remembered.clear()
-        info = _remembered[(method, path)] = _parse(method, path)
+        info = _parse(method, path)
+        if len(path) <= REMEMBERED_LENGTH_MAX:
+            if len(_remembered) >= REMEMBERED_MAX:
+                _remembered.clear()
+            _remembered[(method, path)] = info
     if not query or not info.is_resource_request or info.name:
         return info
     if info.verb in ("list", "watch", "deletecollection"):

@@ -252,12 +252,12 @@ def runtime_class(obj: Part) -> list[FieldError]:
         tolerations = found.get("tolerations") or ()
         # the part stands twice in the paths of Kubernetes' errors too
         scheduling.tolerations(out, "scheduling.tolerations.tolerations", tolerations)
-        seen: list[tuple[Any, ...]] = []
+        seen: set[tuple[Any, ...]] = set()
         for i, toleration in enumerate(tolerations):
             key = tuple(toleration.get(field) for field in ("key", "operator", "value", "effect"))
             if key in seen:
                 out.append(duplicate(f"scheduling.tolerations[{i}]", dict(toleration)))
-            seen.append(key)
+            seen.add(key)
     return out
 
 

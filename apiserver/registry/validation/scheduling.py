@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -156,6 +157,7 @@ def _timeless(toleration: Part) -> dict[str, Any]:
 
 
 def topology_spread(out: Errors, path: str, found: Sequence[Part]) -> None:
+    left = Counter((c.get("topologyKey") or "", c.get("whenUnsatisfiable") or "") for c in found)
     for i, constraint in enumerate(found):
         at = f"{path}[{i}]"
         skew = constraint.get("maxSkew") or 0
@@ -169,10 +171,9 @@ def topology_spread(out: Errors, path: str, found: Sequence[Part]) -> None:
         action = constraint.get("whenUnsatisfiable") or ""
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             out.append(not_supported(f"{at}.whenUnsatisfiable", action, ["DoNotSchedule", "ScheduleAnyway"]))
-        for other in found[i + 1 :]:
-            if (other.get("topologyKey") or "", other.get("whenUnsatisfiable") or "") == (key, action):
-                out.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
-                break
+        left[(key, action)] -= 1
+        if left[(key, action)]:
+            out.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         domains = constraint.get("minDomains")
         if domains is not None:
             if domains <= 0:

@@ -1,0 +1,3 @@
+from tests.apiserver.conftest import api, server_config
+
+__all__ = ["api", "server_config"]
