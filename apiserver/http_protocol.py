@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
-import logging
 import socket
 import ssl
 import urllib.parse
@@ -81,15 +80,27 @@ class ApiProtocol(HttpToolsProtocol):
         self.parser = None
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        size = len(data)
+        while data:
+            try:
+                self.parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as passed:
+                # an upgrade may be passed over (RFC 9110 §7.8); kubectl tries WebSockets for exec before it takes no for an answer
+                data = data[passed.args[0] :]
+            except httptools.HttpParserError:
+                self._refuse(400, "BadRequest", "the request is not HTTP/1.1 that can be understood")
+                return
         if self._in_head:
-            self._head_bytes += len(data)
+            self._head_bytes += size
             if self._head_bytes > HEAD_BYTES_MAX:
                 self._refuse(431, "RequestHeaderFieldsTooLarge", f"the head of the request is too large: limit is {HEAD_BYTES_MAX}")
             elif self._head_timer is None:
                 self._watch_head()
         elif self._drain_timer is not None:
-            self._drain(len(data))
+            self._drained_bytes += size
+            if self._drained_bytes > DRAIN_BYTES_MAX:
+                self.transport.close()
 
     def on_message_begin(self) -> None:
         self._head_bytes = 0
@@ -157,18 +168,14 @@ class ApiProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._in_message = False
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+            self._drain_timer = None
+            self._idle_since = self.loop.time()
         exchange = self.cycle
         if not exchange.response_complete:
             exchange.more_body = False
             exchange.wake()
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """kubectl tries WebSockets for exec and the like before it takes no for an answer: nothing to log. An upgrade may be passed over
-        (RFC 9110 §7.8), but what follows it on the connection cannot be read as HTTP."""
-        self.cycle.keep_alive = False
-
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(400, "BadRequest", "the request is not HTTP/1.1 that can be understood")
 
     def _refuse(self, code: int, reason: str, message: str) -> None:
         """Answer what never became a request, and close."""
@@ -185,18 +192,6 @@ class ApiProtocol(HttpToolsProtocol):
         if self.cycle is not None:
             self.cycle.disconnected = True
         self.transport.abort()
-
-    def _drain(self, size: int) -> None:
-        """``size`` bytes came which may be the rest of a body whose request is answered already."""
-        if not self._in_message:
-            assert self._drain_timer is not None
-            self._drain_timer.cancel()
-            self._drain_timer = None
-            self._idle_since = self.loop.time()
-            return
-        self._drained_bytes += size
-        if self._drained_bytes > DRAIN_BYTES_MAX:
-            self.transport.close()
 
     def write_chunk(self, framed: bytes) -> bool:
         """Write a chunk of a chunked response that has begun, with its framing, past the ASGI messages; False where that cannot be
@@ -278,8 +273,6 @@ class HttpListener:
             proxy_headers=False,
         )
         config.load()
-        # that a client sends nonsense is no event of the server: anybody could fill the log with it
-        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._config = config
         self._state = ServerState()
         self._socket = listener

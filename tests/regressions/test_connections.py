@@ -3,7 +3,7 @@
 1. A head had no bound but its 30 seconds: 20 MB of header fields were read and kept.
 2. A client that went on with its body after the answer (413, 401) was read from for ever, since every byte put the end of the idle
    connection off.
-3. After a request with ``Upgrade`` the connection stayed open, and was deaf to further requests.
+3. What came in one piece with a request that had an ``Upgrade`` was lost: its client waited for ever.
 4. A client that read too slowly for a LIST was cut off with a trace in the log, a slow reader of a watch with an error.
 5. Every malformed request was a line in the log, and its answer was no Status.
 """
@@ -43,7 +43,6 @@ async def test_a_head_that_is_too_large_is_431(api: Api, monkeypatch: pytest.Mon
 async def test_what_is_not_http_is_a_400_status_and_no_line_in_the_log(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         async with listening(api.server.app) as (_, port), asyncio.timeout(10):
-            logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"NO SUCH THING\r\n\r\n")
             code, answer = await _status(reader)
@@ -93,14 +92,13 @@ async def test_empty_lines_do_not_keep_a_connection_for_ever(api: Api, monkeypat
         writer.close()
 
 
-async def test_an_upgrade_is_passed_over_and_ends_the_connection(api: Api) -> None:
+async def test_an_upgrade_is_passed_over_and_what_follows_is_answered(api: Api) -> None:
     async with listening(api.server.app) as (_, port), asyncio.timeout(10):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(f"GET {CM} HTTP/1.1\r\n{HEAD}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n".encode())
-        code, headers = await read_head(reader)
-        assert (code, headers["connection"]) == (200, "close")
-        await reader.readexactly(int(headers["content-length"]))
-        assert await reader.read() == b""
+        asked = f"GET {CM} HTTP/1.1\r\n{HEAD}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n".encode()
+        writer.write(asked * 3)
+        for _ in range(3):
+            assert (await _status(reader))[0] == 200
         writer.close()
 
 
