@@ -1,8 +1,18 @@
-"""Options of the whole suite."""
+"""Options of the whole suite.
+
+Generated examples are the same in every run of CI, so that a change is judged by what it changes; elsewhere they are new each time.
+"""
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
+
+settings.register_profile("dev", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
