@@ -39,6 +39,9 @@ class Options:
     leader_elect: bool
     controllers: tuple[str, ...] = ("*",)
     identity: str = ""
+    cluster_signing_cert_file: Path | None = None
+    cluster_signing_key_file: Path | None = None
+    cluster_signing_duration_seconds: float = 365 * 86_400.0
 
 
 def run_controllers(options: Options, on_started: Callable[[], None] | None = None) -> int:
@@ -61,6 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--node-monitor-period", type=float, default=5.0, help="seconds")
     parser.add_argument("--controllers", default="*", help="names, comma-separated")
     parser.add_argument("--leader-elect", choices=("true", "false"), default="true")
+    parser.add_argument("--cluster-signing-cert-file", type=Path)
+    parser.add_argument("--cluster-signing-key-file", type=Path)
+    parser.add_argument("--cluster-signing-duration", type=float, default=365 * 86_400.0, help="seconds")
     parser.add_argument("--identity", default="", help="in the leader election; a restarted process with the same one goes on at once")
     flags = parser.parse_args(arguments)
     options = Options(
@@ -72,6 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         leader_elect=flags.leader_elect == "true",
         controllers=tuple(flags.controllers.split(",")),
         identity=flags.identity,
+        cluster_signing_cert_file=flags.cluster_signing_cert_file,
+        cluster_signing_key_file=flags.cluster_signing_key_file,
+        cluster_signing_duration_seconds=flags.cluster_signing_duration,
     )
     return _run(_controllers(options), ends_with_stdin=True)
 
@@ -85,6 +94,9 @@ async def _controllers(options: Options, on_started: Callable[[], None] | None =
         node_monitor_period=options.node_monitor_period_seconds,
         node_monitor_grace_period=options.node_monitor_grace_period_seconds,
         identity=options.identity or default_identity(),
+        cluster_signing_cert_file=options.cluster_signing_cert_file,
+        cluster_signing_key_file=options.cluster_signing_key_file,
+        cluster_signing_duration=options.cluster_signing_duration_seconds,
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(manager.run(manager_options, on_started), name="controllers")

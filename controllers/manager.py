@@ -95,6 +95,9 @@ class Manager:
                 if registration.requires is not None and registration.requires not in served:
                     log.info("controller %s is left out: the server has no %s", registration.name, registration.requires.qualified)
                     continue
+                if not registration.configured(self._options):
+                    log.info("controller %s is left out: it is not configured", registration.name)
+                    continue
                 api = self._api_of(registration, client, transport, tokens, stack)
                 broadcaster = EventBroadcaster(api, clock=self._clock, rng=self._random)
                 context = ControllerContext(api=api, informers=informers.view(), recorder=broadcaster.recorder(registration.component),

@@ -47,6 +47,10 @@ class ManagerOptions:
     unhealthy_zone_threshold: float = 0.55
     large_cluster_size_threshold: int = 50
     terminated_pod_gc_threshold: int = 12_500
+    #: the CA that signs approved certificate requests; without both nobody does
+    cluster_signing_cert_file: Path | None = None
+    cluster_signing_key_file: Path | None = None
+    cluster_signing_duration: float = 365 * 86_400.0
     scheduler_name: str = "default-scheduler"
     #: of the user system:kube-scheduler; none: the scheduler works as the kubeconfig's user
     scheduler_kubeconfig: Path | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from controllers.certificates.controller import SigningController, authority_of, has_authority
 from controllers.client.resources import ENDPOINT_SLICES, Resource
 from controllers.clusterroleaggregation.controller import ClusterRoleAggregationController
 from controllers.cronjob.controller import CronJobController
@@ -41,6 +42,8 @@ class Registration:
     build: Callable[[ControllerContext, ManagerOptions], Controller]
     #: the resource without which there is nothing to do; where the server has it not, the controller is left out
     requires: Resource | None = None
+    #: whether the options have what it needs; where not, it is left out
+    configured: Callable[[ManagerOptions], bool] = lambda _: True
     own_kubeconfig: Callable[[ManagerOptions], Path | None] = lambda _: None
 
 
@@ -64,6 +67,8 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: EndpointsController(context)),
     Registration(name="endpointslice", component="endpoint-slice-controller", service_account="endpointslice-controller",
                  build=lambda context, _: EndpointSliceController(context), requires=ENDPOINT_SLICES),
+    Registration(name="csrsigning", component="certificate-controller", service_account="certificate-controller",
+                 build=lambda context, options: SigningController(context, authority_of(options)), configured=has_authority),
     Registration(name="podgc", component="pod-garbage-collector", service_account="pod-garbage-collector",
                  build=lambda context, options: PodGarbageCollector(context, options.terminated_pod_gc_threshold)),
     Registration(name="namespace", component="namespace-controller", service_account="namespace-controller",

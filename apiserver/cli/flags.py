@@ -156,5 +156,6 @@ def add_controller_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("controllers")
     group.add_argument("--node-monitor-grace-period", type=duration, default=40.0, help="lease silence that makes a node Unknown")
     group.add_argument("--node-monitor-period", type=duration, default=5.0, help="between looks at the nodes (default 5s)")
+    group.add_argument("--cluster-signing-duration", type=duration, default=365 * 86_400.0, help="longest life of a signed certificate")
     group.add_argument("--controllers", type=names, default=("*",), help='names to run; "*" is all, "-scheduler" leaves one out')
     group.add_argument("--leader-elect", choices=("true", "false"), default="true", help="run only while holding the lease")

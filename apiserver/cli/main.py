@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from apiserver.cli import flags
-from apiserver.cli.datadir import DataDir, write_node_kubeconfig
+from apiserver.cli.datadir import DataDir, open_pki, write_node_kubeconfig
 from apiserver.cli.errors import CommandError, UsageError
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 
@@ -93,6 +93,7 @@ def _controllers(parsed: argparse.Namespace) -> int:
     check_controllers(parsed)
     manager = parsed.kubeconfig or _existing(parsed.data_dir, "controller-manager", _OR_KUBECONFIG)
     scheduler = parsed.kubeconfig or _existing(parsed.data_dir, "scheduler", _OR_KUBECONFIG)
+    authority = None if parsed.kubeconfig else open_pki(parsed.data_dir.absolute()).ca
     _say(f"controllers connect to {server_of(manager)}; they work while they hold the lease kube-system/kube-controller-manager")
     return controllers_main.run_controllers(
         controllers_main.Options(
@@ -103,6 +104,9 @@ def _controllers(parsed: argparse.Namespace) -> int:
             node_monitor_period_seconds=parsed.node_monitor_period,
             leader_elect=parsed.leader_elect == "true",
             controllers=parsed.controllers,
+            cluster_signing_cert_file=authority.certificate if authority else None,
+            cluster_signing_key_file=authority.key if authority else None,
+            cluster_signing_duration_seconds=parsed.cluster_signing_duration,
         ),
         lambda: _say("controllers run. Stop with Ctrl-C."),
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from apiserver import garbage_collection
-from apiserver.cli.datadir import ADMIN, CONTROLLER_MANAGER, SCHEDULER, DataDir, write_kubeconfig, write_node_kubeconfig
+from apiserver.cli.datadir import ADMIN, CONTROLLER_MANAGER, SCHEDULER, DataDir, open_pki, write_kubeconfig, write_node_kubeconfig
 from apiserver.cli.errors import CommandError
 from apiserver.cli.settings import server_config
 from apiserver.config import ServerConfig
@@ -163,6 +163,9 @@ def controllers_command(flags: argparse.Namespace, data_dir: Path, server: str) 
     command += ["--node-monitor-period", str(flags.node_monitor_period), "--leader-elect", flags.leader_elect]
     # The lock on the data directory lets only one such process be, so a restart need not wait for the lease of the one before.
     command.append(f"--controllers={','.join(flags.controllers)}")
+    authority = open_pki(data_dir).ca
+    command += ["--cluster-signing-cert-file", str(authority.certificate), "--cluster-signing-key-file", str(authority.key)]
+    command += ["--cluster-signing-duration", str(flags.cluster_signing_duration)]
     command += ["--identity", f"sampan-{flags.name}"]
     for number in range(1, flags.nodes + 1):
         name = f"node-{number}"
