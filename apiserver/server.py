@@ -28,6 +28,7 @@ from apiserver.handlers.subresources import Subresources
 from apiserver.handlers.virtual import VirtualResources
 from apiserver.http_protocol import HttpListener
 from apiserver.lazy_app import LazyApp
+from apiserver.machinery.objects import Object
 from apiserver.metrics import RequestMetrics, StoreRequestMetrics
 from apiserver.objectstore.compactor import Compactor
 from apiserver.objectstore.interface import StoredObject
@@ -40,7 +41,10 @@ from apiserver.registry.quota_status import QuotaStatus
 from apiserver.registry.registry import Registry
 from apiserver.registry.service_allocators import MemoryServiceAllocators
 from apiserver.request.request_info import resolve
+from apiserver.resources.facts import LAST_MINOR
+from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import ResourceTable
+from apiserver.schemas.pruning import drop_unknown
 from apiserver.schemas.schema_set import SchemaSet
 from storage import api
 
@@ -60,6 +64,8 @@ class ApiServer:
         source = random.Random(os.urandom(32))  # for names and uids, which need not be secret
         self.allocators = MemoryServiceAllocators(config.service_cluster_ip_range, config.service_node_port_range, source)
         self.env = Environment(random=source, allocators=self.allocators, managers=SchemaFieldManagers(self.schemas))
+        if self.table.minor < LAST_MINOR:
+            self.env.drop_unserved = self._drop_unserved
         self.registry = Registry(self.table, self.objects, self.env, event_ttl_seconds=config.event_ttl_seconds)
         self.access: Access = build_access(config, self.registry)
         self.env.admission = build_admission_chain(
@@ -108,6 +114,10 @@ class ApiServer:
         collect = getattr(self._kv, "collect_metrics", None)
         if collect is not None:
             metrics.expose_store(collect(), out)
+
+    def _drop_unserved(self, info: ResourceInfo, obj: Object) -> None:
+        if info.builtin:
+            drop_unknown(self.schemas.type_of(info.group, info.version, info.kind), obj)
 
     def _pods(self) -> ResourceScope:
         scope = self.endpoint.scope("", "v1", "pods")

@@ -72,6 +72,8 @@ class Environment:
     clock: Clock = field(default_factory=Clock)
     random: random.Random = field(default_factory=random.SystemRandom)
     allocators: Any = None
+    #: takes fields out of an object that the served Kubernetes does not have; None where it has all that defaults may set
+    drop_unserved: Callable[[ResourceInfo, Object], None] | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -139,6 +139,8 @@ class Store:
             context = self._context(write, namespace, now)
             try:
                 self.strategy.prepare_for_create(context, obj)
+                if self.env.drop_unserved is not None:
+                    self.env.drop_unserved(self.info, obj)
                 metadata = obj["metadata"]
                 errors = self._validate_metadata(obj) + self.strategy.validate(context, obj)
                 name = metadata.get("name") or ""
@@ -271,6 +273,8 @@ class Store:
             rules.prepare_for_update(context, new, old)
             if strategy.has_generation and strategy.spec_changed(new, old):
                 new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        if self.env.drop_unserved is not None:
+            self.env.drop_unserved(self.info, new)
         metadata = new["metadata"]
         metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
         errors = object_meta_validation.validate_update(new, old, builtin=self.info.builtin)

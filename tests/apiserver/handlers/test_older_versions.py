@@ -1,0 +1,45 @@
+"""A server of an older Kubernetes shows and keeps only fields that this version has, whatever sets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from apiserver.schemas.pruning import drop_unknown
+from apiserver.schemas.schema_set import SchemaSet
+from tests.apiserver.api import APPLY, STRATEGIC, config_in, running
+
+PODS = "/api/v1/namespaces/ns-a/pods"
+JOBS = "/apis/batch/v1/namespaces/ns-a/jobs"
+CONTAINERS = [{"name": "c", "image": "i"}]
+
+
+async def test_what_defaults_and_status_know_of_later_versions_is_left_out(tmp_path: Path) -> None:
+    job = {"metadata": {"name": "j"}, "spec": {"template": {"spec": {"containers": CONTAINERS, "restartPolicy": "Never"}}}}
+    async with running(config_in(tmp_path, kubernetes_version="1.25")) as api:
+        await api.created("/api/v1/namespaces", {"metadata": {"name": "ns-a"}})
+        await api.created("/api/v1/namespaces/ns-a/serviceaccounts", {"metadata": {"name": "default"}})
+        made = await api.created(JOBS, job)
+        assert made["spec"]["completionMode"] == "NonIndexed" and "podReplacementPolicy" not in made["spec"]
+        pod = await api.created(PODS, {"metadata": {"name": "p"}, "spec": {"containers": CONTAINERS}})
+        await api.patch(f"{PODS}/p/status", {"status": {"hostIP": "10.0.0.1"}}, STRATEGIC)
+        read = (await api.get(f"{PODS}/p")).json
+        assert read["status"]["hostIP"] == "10.0.0.1" and "hostIPs" not in read["status"]
+        # what is read can be sent back, by the strictest means
+        for path, obj in ((f"{JOBS}/j", made), (f"{PODS}/p", pod)):
+            applied: dict[str, Any] = {k: obj[k] for k in ("apiVersion", "kind")} | {"metadata": {"name": obj["metadata"]["name"]}}
+            answer = await api.patch(path, applied, APPLY, query={"fieldManager": "m", "fieldValidation": "Strict"})
+            assert answer.status == 200, answer.body
+
+
+def test_open_parts_of_an_object_keep_everything() -> None:
+    type_ = SchemaSet.load("1.25").type_of("", "v1", "Pod")
+    pod = {
+        "metadata": {"name": "p", "labels": {"any": "thing"}, "managedFields": [{"fieldsV1": {"f:spec": {"f:x": {}}}}]},
+        "spec": {"containers": [{"name": "c", "later": 1}], "later": {}, "nodeSelector": {"a": "b"}},
+    }
+    drop_unknown(type_, pod)
+    assert pod == {
+        "metadata": {"name": "p", "labels": {"any": "thing"}, "managedFields": [{"fieldsV1": {"f:spec": {"f:x": {}}}}]},
+        "spec": {"containers": [{"name": "c"}], "nodeSelector": {"a": "b"}},
+    }
