@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import re
-import uuid
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
@@ -324,8 +323,15 @@ def safe_encode(text: str) -> str:
 
 
 def new_uid(source: random.Random) -> str:
-    """A random UUID (RFC 9562 version 4)."""
-    return str(uuid.UUID(int=source.getrandbits(128), version=4))
+    """A random UUID (RFC 9562 §5.4). Written by hand: a ``uuid.UUID`` takes four times as long, and every object gets one."""
+    number = source.getrandbits(128) & _UUID_RANDOM_BITS | _UUID_VERSION_4
+    digits = f"{number:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+_UUID_RANDOM_BITS = ~(0xF000 << 64 | 0xC000 << 48)
+#: the version, and the variant of the RFC
+_UUID_VERSION_4 = 0x4000 << 64 | 0x8000 << 48
 
 
 def is_uuid(value: str) -> bool:

@@ -26,6 +26,10 @@ VIRTUAL = frozenset(
     )
 )
 
+#: of ``CachedObjects``: lists kept, and how long one may be to be kept
+KEPT_LISTS_MAX = 1024
+KEPT_LIST_OBJECTS_MAX = 64
+
 
 class Registry:
     """Stores are made at first use; storages of built-in resources at construction, so that ``ObjectStore.start`` loads them."""
@@ -81,6 +85,8 @@ class CachedObjects:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._storages: dict[tuple[str, str], KvObjectStorage] = {}
+        #: by group, resource and namespace: the revision of the resource's last change, and the list as of then
+        self._lists: dict[tuple[str, str, str], tuple[int, list[Object]]] = {}
 
     def _storage(self, group: str, resource: str) -> KvObjectStorage:
         """Of a built-in kind in its stored version, which is the preferred one: these are never taken away."""
@@ -95,12 +101,24 @@ class CachedObjects:
         return None if found is None else found.shared()
 
     def list(self, group: str, resource: str, namespace: str = "") -> list[Object]:
+        """A list that is shared like its objects: short ones are kept until the resource changes, since admission asks for the same
+        priority classes, limits and quotas at every write."""
         storage = self._storage(group, resource)
         storage.freshen_now()
-        if not len(storage.cache):
+        cache = storage.cache
+        if not len(cache):
             return []
-        objects, _ = storage.cache.select(Selection(namespace=namespace))
-        return [obj.shared() for obj in objects]
+        key = (group, resource, namespace)
+        known = self._lists.get(key)
+        if known is not None and known[0] == cache.changed_at:
+            return known[1]
+        objects, _ = cache.select(Selection(namespace=namespace))
+        found = [obj.shared() for obj in objects]
+        if len(found) <= KEPT_LIST_OBJECTS_MAX:
+            if len(self._lists) >= KEPT_LISTS_MAX:
+                self._lists.clear()
+            self._lists[key] = (cache.changed_at, found)
+        return found
 
     def changed_at(self, group: str, resource: str) -> int:
         """The revision of the resource's last change: what was derived from its objects is good as long as this stays."""

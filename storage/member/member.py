@@ -263,7 +263,7 @@ class Member:
     def local_revision(self) -> int | None:
         """See ``api.KV``: known without I/O while this single voter leads and has applied an entry of its own term."""
         if self._running and self._applied_term == self._term and self._raft.node.leads_alone():
-            return self._store.current_revision
+            return self._store.store.current_revision
         return None
 
     async def read_revision(self) -> int:
