@@ -62,6 +62,12 @@ def test_a_client_certificate_is_the_request_signed_by_the_ca() -> None:
     assert usage.digital_signature and not usage.key_encipherment and not usage.key_cert_sign
 
 
+def test_without_key_usages_there_is_no_such_extension() -> None:
+    """RFC 5280, 4.2.1.3: when the extension appears, at least one bit is set; OpenSSL refuses others."""
+    with pytest.raises(x509.ExtensionNotFound):
+        signed(request(subject("joe"), "client auth")).extensions.get_extension_for_class(x509.KeyUsage)
+
+
 @pytest.mark.parametrize(
     ("wanted", "life", "ends"),
     [

@@ -272,3 +272,90 @@ def test_cordon_drain_and_uncordon(kubectl: Kubectl, own_node: Any, eventually: 
     assert "here" not in kubectl("get", "pods")
     kubectl("uncordon", "spare")
     assert "SchedulingDisabled" not in kubectl("get", "node", "spare")
+
+
+def test_an_approved_certificate_lets_its_owner_in(kubectl: Kubectl, sampan: SampanServer, tmp_path: Path, eventually: Eventually) -> None:
+    import base64
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "dev"), x509.NameAttribute(NameOID.COMMON_NAME, "joe")])
+    asked = x509.CertificateSigningRequestBuilder().subject_name(name).sign(key, hashes.SHA256())
+    spec = {
+        "request": base64.b64encode(asked.public_bytes(serialization.Encoding.PEM)).decode(),
+        "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"],
+    }  # fmt: skip
+    manifest = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "joe"}, "spec": spec}
+    kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+    try:
+        assert "Pending" in kubectl("get", "csr", "joe")
+        kubectl("certificate", "approve", "joe")
+        eventually(lambda: "Approved,Issued" in kubectl("get", "csr", "joe"))
+        issued = base64.b64decode(kubectl("get", "csr", "joe", "-o", "jsonpath={.status.certificate}"))
+    finally:
+        kubectl("delete", "csr", "joe")
+    (tmp_path / "joe.crt").write_bytes(issued)
+    (tmp_path / "joe.key").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    as_joe = (
+        "--kubeconfig=/dev/null", f"--server={sampan.url}", f"--certificate-authority={sampan.ca_file}",
+        f"--client-certificate={tmp_path / 'joe.crt'}", f"--client-key={tmp_path / 'joe.key'}",
+    )  # fmt: skip
+    refused = kubectl.run("get", "pods", *as_joe, check=False)
+    assert 'User "joe" cannot list resource "pods"' in refused.stderr
+
+
+def test_a_rollout_pauses_resumes_restarts_and_returns(kubectl: Kubectl, eventually: Eventually) -> None:
+    web(kubectl, replicas=2)
+    kubectl("rollout", "pause", "deployment/web")
+    kubectl("set", "image", "deployment/web", "nginx=nginx:1.26")
+    kubectl("set", "env", "deployment/web", "A=b")
+    kubectl("set", "resources", "deployment/web", "--limits=cpu=200m")
+    assert "already paused" in kubectl.run("rollout", "pause", "deployment/web", check=False).stderr
+    assert len(kubectl.json("get", "replicasets")["items"]) == 1
+    kubectl("rollout", "resume", "deployment/web")
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "restart", "deployment/web")
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "undo", "deployment/web", "--to-revision=1")
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    container = kubectl.json("get", "deployment", "web")["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == "nginx:1.25" and "env" not in container
+    missing = kubectl.run("rollout", "undo", "deployment/web", "--to-revision=77", check=False)
+    assert "unable to find specified revision 77" in missing.stderr
+    kubectl("autoscale", "deployment", "web", "--min=1", "--max=3", "--cpu-percent=50")
+    assert "<unknown>/50%" in kubectl("get", "hpa", "web")
+
+
+def test_debugging_a_pod_ends_with_the_reason_why_it_cannot(kubectl: Kubectl) -> None:
+    kubectl("run", "one", "--image=nginx")
+    kubectl("wait", "--for=condition=Ready", "pod/one", "--timeout=60s")
+    refused = kubectl.run("debug", "one", "-it", "--image=busybox", "--container=shell", "--", "sh", check=False)
+    assert refused.returncode != 0 and "hollow" in refused.stderr
+    (state,) = kubectl.json("get", "pod", "one")["status"]["ephemeralContainerStatuses"]
+    assert state["name"] == "shell" and "running" in state["state"]
+    wrong = kubectl.run("exec", "one", "-c", "nope", "--", "ls", check=False)
+    assert "container nope is not valid for pod one" in wrong.stderr
+
+
+def test_prune_force_and_dry_run(kubectl: Kubectl, tmp_path: Path) -> None:
+    one, two = ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": n, "labels": {"set": "p"}}} for n in ("one", "two"))
+    (tmp_path / "a.json").write_text(json.dumps(one))
+    (tmp_path / "b.json").write_text(json.dumps(two))
+    kubectl("apply", "-f", str(tmp_path), "--prune", "-l", "set=p")
+    (tmp_path / "b.json").unlink()
+    assert "configmap/two pruned" in kubectl("apply", "-f", str(tmp_path), "--prune", "-l", "set=p")
+    uid = kubectl("get", "configmap", "one", "-o", "jsonpath={.metadata.uid}")
+    kubectl("replace", "--force", "-f", str(tmp_path / "a.json"))
+    assert kubectl("get", "configmap", "one", "-o", "jsonpath={.metadata.uid}") != uid
+    assert "(server dry run)" in kubectl("delete", "configmap", "one", "--dry-run=server")
+    assert "server dry run" in kubectl("create", "deployment", "x", "--image=i", "--dry-run=server")
+    assert "NotFound" in kubectl.run("get", "deployment", "x", check=False).stderr
+    kubectl("run", "gone", "--image=nginx")
+    assert "force deleted" in kubectl("delete", "pod", "gone", "--grace-period=0", "--force", "--wait=false")
+    assert "Metrics API not available" in kubectl.run("top", "pods", check=False).stderr
