@@ -42,7 +42,9 @@ async def create_system_objects(
             wanted.append((_RBAC_GROUP, step.resource, step.object))
         else:
             changed += await _replace(registry, step)
-    prepared = [_prepared(registry, group, resource, obj) for group, resource, obj in wanted]
+    # at nearly every start all is there: then the kinds' rules, which preparing needs, are not even loaded
+    missing = [entry for entry in wanted if cached.get(entry[0], entry[1], objects.namespace(entry[2]), objects.name(entry[2])) is None]
+    prepared = [_prepared(registry, group, resource, obj) for group, resource, obj in missing]
     return changed + await registry.objects.create_missing(prepared)
 
 

@@ -261,6 +261,9 @@ def main() -> None:
     flags = parser.parse_args()
     chosen = flags.only.split(",")
     with tempfile.TemporaryDirectory() as directory:
+        # compiled as after an installation, also where the environment forbids to write bytecode next to the sources
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = f"{directory}/bytecode"
         server = ServerProcess(Path(directory), "--no-controllers")
         start = start_seconds(server)
         print(f"start to ready              {start.wall:10.2f} s   CPU {start.cpu:.2f} s", flush=True)
