@@ -20,12 +20,13 @@ class LazyApp:
         self._building: asyncio.Future[ASGIApp] | None = None
 
     async def load(self) -> ASGIApp:
-        """The app, built if it was not; a build that failed fails again for every caller."""
-        if self._building is None:
+        """The app, built if it was not; a build that failed is tried again by the next caller."""
+        if self._building is None or (self._building.done() and self._building.exception() is not None):
             self._building = asyncio.ensure_future(asyncio.to_thread(self._build))
         return await asyncio.shield(self._building)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         building = self._building
-        app = building.result() if building is not None and building.done() else await self.load()
+        done = building is not None and building.done() and building.exception() is None
+        app = building.result() if done and building is not None else await self.load()
         await app(scope, receive, send)

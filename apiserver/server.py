@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import random
 import socket
@@ -49,6 +50,8 @@ from apiserver.schemas.schema_set import SchemaSet
 from storage import api
 
 OnReady = Callable[[], Any]
+
+logger = logging.getLogger(__name__)
 
 
 class ApiServer:
@@ -188,6 +191,16 @@ class ApiServer:
         self.objects.end_watches()
 
 
+async def _load_ahead(server: ApiServer) -> None:
+    """What a first request would wait for. Where that fails (no file can be opened while clients hold all that a process may have), the
+    request that needs it tries again: no reason for the others to end."""
+    try:
+        await server.documents.load()
+        await asyncio.to_thread(strategies.load_all)
+    except OSError as error:
+        logger.warning("not all could be loaded ahead of its use: %s", error)
+
+
 async def serve_over(
     config: ServerConfig, listener: socket.socket, kv: api.KV, *, stop: asyncio.Event, on_ready: OnReady | None = None
 ) -> None:
@@ -203,8 +216,7 @@ async def serve_over(
     try:
         if on_ready is not None:
             on_ready()
-        await server.documents.load()
-        await asyncio.to_thread(strategies.load_all)
+        await _load_ahead(server)
         garbage_collection.settle()
         await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
     finally:

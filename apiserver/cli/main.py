@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    _open_standard_streams()
     parsed = _parser().parse_args(arguments)
     try:
         return int(parsed.run(parsed))
@@ -25,6 +27,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return flags.USAGE_ERROR if isinstance(error, UsageError) else FAILED
     except KeyboardInterrupt:
         return 0
+
+
+def _open_standard_streams() -> None:
+    """Streams that were closed before the start become /dev/null: else the next files opened would take their numbers, and be written to
+    by whatever writes to standard output."""
+    for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115 - for the life of the process
 
 
 def _parser() -> argparse.ArgumentParser:

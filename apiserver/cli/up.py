@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import resource
 import signal
 import socket
 import sys
@@ -31,6 +32,7 @@ RESTART_WINDOW_SECONDS = 60.0
 
 def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
     started = time.monotonic()
+    allow_open_files()
     garbage_collection.pause()
     progress = Progress()
     progress.show("keys and certificates")
@@ -48,6 +50,14 @@ def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
         announce(config, server, admin, data_dir.path, time.monotonic() - started)
 
     return run_loop(_up(config, listener, command, ready))
+
+
+def allow_open_files() -> None:
+    """As many connections as the system lets a process have: the usual soft limit of 1024 is for programs that use select()."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def run_loop(main: Coroutine[Any, Any, int]) -> int:
@@ -222,8 +232,19 @@ class Progress:
             sys.stderr.flush()
 
 
+def say(text: str) -> None:
+    """Write to standard output, if somebody takes it: a server does not end because nobody listens to what it says of itself."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError):
+            # what stays in the buffer would fail again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def announce(config: ServerConfig, server: str, admin: Path, data_dir: Path, seconds: float) -> None:
-    sys.stdout.write(
+    say(
         f"Sampan serves Kubernetes {config.kubernetes_version} on {server} (ready after {seconds:.1f} s)\n"
         f"\n"
         f"  export KUBECONFIG={admin}\n"
@@ -231,4 +252,3 @@ def announce(config: ServerConfig, server: str, admin: Path, data_dir: Path, sec
         f"\n"
         f"Data is in {data_dir}. Stop with Ctrl-C.\n"
     )
-    sys.stdout.flush()
