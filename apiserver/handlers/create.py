@@ -9,7 +9,7 @@ from apiserver.machinery import status
 from apiserver.machinery.objects import Object
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import body_type, negotiate
+from apiserver.request.negotiation import YAML, body_type, negotiate
 from apiserver.request.options import write_options
 from apiserver.request.request_context import RequestContext
 
@@ -20,7 +20,7 @@ async def create(scope: ResourceScope, context: RequestContext, receive: Receive
     media_type = body_type(context.headers)
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "CreateOptions")
-    obj = scope.decode(body, media_type, options, context)
+    obj = await request_body.beside_the_loop(body, media_type == YAML, lambda: scope.decode(body, media_type, options, context))
     check_namespace(obj, namespace)
     scope.store.strategy.default(obj)
     created = await scope.store.create(scope.write_of(context, options, "CreateOptions"), namespace, obj)

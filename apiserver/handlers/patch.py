@@ -36,7 +36,9 @@ async def patch(
     check_options(options, patch_type)
     write = scope.write_of(context, options, "PatchOptions")
     if patch_type == negotiation.APPLY_YAML:
-        build = _apply(scope, context, body, options, subresource)
+        is_yaml = body.lstrip()[:1] != b"{"
+        applied = await request_body.beside_the_loop(body, is_yaml, lambda: parse_applied(body, options, context))
+        build = _apply(scope, context, applied, options, subresource)
         written, created = await store.update(
             write,
             namespace,
@@ -134,10 +136,9 @@ def own_metadata(obj: Object) -> Object:
     return obj
 
 
-def _apply(scope: ResourceScope, context: RequestContext, body: bytes, options: WriteOptions, subresource: str) -> Build:
+def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, options: WriteOptions, subresource: str) -> Build:
     store, info = scope.store, scope.info
     namespace = context.info.namespace if info.namespaced else ""
-    applied_once = parse_applied(body, options, context)
     if objects.metadata(applied_once).get("managedFields"):
         raise status.bad_request("metadata.managedFields must be nil")
     check_applied(applied_once, context.info.name)

@@ -10,7 +10,7 @@ from apiserver.machinery import status
 from apiserver.machinery.objects import Object, deep_copy
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import body_type, negotiate
+from apiserver.request.negotiation import YAML, body_type, negotiate
 from apiserver.request.options import write_options
 from apiserver.request.request_context import RequestContext
 
@@ -25,7 +25,7 @@ async def update(
     media_type = body_type(context.headers)
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "UpdateOptions")
-    sent = scope.decode(body, media_type, options, context)
+    sent = await request_body.beside_the_loop(body, media_type == YAML, lambda: scope.decode(body, media_type, options, context))
     check_name(sent, info.name)
     check_namespace(sent, namespace)
     store.strategy.default(sent)

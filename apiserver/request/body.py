@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from apiserver.machinery import status
 
+_T = TypeVar("_T")
+
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 #: Values of one YAML document once its aliases are followed: a short text must not stand for an immense one.
 YAML_VALUES_MAX = 1_000_000
+#: YAML is read at about 200 KB a second: a text longer than this is read in a thread, so that other requests go on meanwhile.
+YAML_ON_LOOP_BYTES_MAX = 16 * 1024
 
 
 class ClientGoneError(Exception):
@@ -51,6 +56,13 @@ async def _receive(receive: Receive) -> MutableMapping[str, Any]:
 
 def too_large(limit_bytes: int) -> status.StatusError:
     return status.request_entity_too_large(f"Request entity too large: limit is {limit_bytes}")
+
+
+async def beside_the_loop(body: bytes, is_yaml: bool, decode: Callable[[], _T]) -> _T:
+    """``decode()``, which reads ``body``; in a thread where that takes long."""
+    if is_yaml and len(body) > YAML_ON_LOOP_BYTES_MAX:
+        return await asyncio.to_thread(decode)
+    return decode()
 
 
 def yaml_to_json(body: bytes) -> bytes:
