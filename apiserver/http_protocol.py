@@ -183,10 +183,14 @@ class ApiProtocol(HttpToolsProtocol):
             exchange.wake()
 
     def _refuse(self, code: int, reason: str, message: str) -> None:
-        """Answer what never became a request, and close."""
+        """Answer what is no request, or ceased to be one before its answer began, and close."""
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete:
+        exchange = self.cycle
+        if exchange is None or exchange.response_complete or not (exchange.response_started or self.pipeline):
+            if exchange is not None and not exchange.response_complete:
+                exchange.disconnected = True
+                exchange.wake()
             body = orjson.dumps(status.failure(code, reason, message))
             head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
             self.transport.write(STATUS_LINES[code] + head + body)

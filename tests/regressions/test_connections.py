@@ -29,6 +29,17 @@ async def _status(reader: asyncio.StreamReader) -> tuple[int, Any]:
     return code, orjson.loads(await reader.readexactly(int(headers["content-length"])))
 
 
+async def test_a_body_that_ceases_to_be_one_is_a_400_status(api: Api) -> None:
+    async with listening(api.server.app) as (http, port), asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"POST {CM} HTTP/1.1\r\n{HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\nno size\r\n".encode())
+        code, answer = await _status(reader)
+        assert (code, answer["kind"], answer["reason"]) == (400, "Status", "BadRequest")
+        assert await reader.read() == b""
+        writer.close()
+        assert not http._state.tasks, "the handler still waits for the rest"
+
+
 async def test_a_head_that_is_too_large_is_431(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "HEAD_BYTES_MAX", 20_000)
     async with listening(api.server.app) as (_, port), asyncio.timeout(10):
