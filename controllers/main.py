@@ -123,13 +123,13 @@ def _run(work: Coroutine[Any, Any, None], *, ends_with_stdin: bool) -> int:
 
 
 async def _until_told(work: Coroutine[Any, Any, None], ends_with_stdin: bool) -> None:
-    """Run ``work``; cancel it at the first signal or the end of standard input."""
+    """Run ``work``; cancel it at the first signal. End at once where standard input ends."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     if ends_with_stdin:
-        loop.add_reader(sys.stdin.fileno(), _stop_at_end, stop)
+        loop.add_reader(sys.stdin.fileno(), _exit_at_end)
     working = asyncio.ensure_future(work)
     stopped = asyncio.ensure_future(stop.wait())
     try:
@@ -143,10 +143,11 @@ async def _until_told(work: Coroutine[Any, Any, None], ends_with_stdin: bool) ->
             await asyncio.gather(working)
 
 
-def _stop_at_end(stop: asyncio.Event) -> None:
+def _exit_at_end() -> None:
+    """The process that started this one is gone, and the API server with it: there is nobody to take leave of, so no time is lost on
+    trying."""
     if not os.read(sys.stdin.fileno(), 4096):
-        stop.set()
-        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        os._exit(0)
 
 
 def _first(error: BaseException) -> BaseException:
