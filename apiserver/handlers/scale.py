@@ -106,7 +106,10 @@ def _patched(
         patched = json_patch.apply(current, parse_patch(body, list, "jsonpatch.Patch"))
     else:
         if patch_type == negotiation.APPLY_YAML:
-            body = request_body.yaml_to_json(body)
+            try:
+                body = request_body.yaml_to_json(body)
+            except ValueError as error:
+                raise status.bad_request(f"error decoding YAML: {error}") from error
         patched = merge_patch.apply(current, parse_patch(body, dict, "map[string]interface {}"))
     schemas = scope.schemas
     try:

@@ -49,3 +49,14 @@ async def test_other_requests_go_on_while_a_long_yaml_is_read(api: Api, monkeypa
 async def test_a_long_text_that_is_no_yaml_is_refused(api: Api) -> None:
     answer = await api.request("POST", CM, b"a: [" * 20_000, content_type=YAML)
     assert (answer.status, answer.reason) == (400, "BadRequest")
+
+
+async def test_what_is_no_yaml_is_refused_by_scales_too(api: Api) -> None:
+    """It was a 500 with a trace in the log."""
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    path = "/apis/apps/v1/namespaces/ns-a/deployments"
+    await api.created(path, {"metadata": {"name": "d"}, "spec": spec})
+    for body in (b"{", b"a: [", b"\xff", b"a: b: c"):
+        answer = await api.request("PATCH", f"{path}/d/scale", body, query={"fieldManager": "m"}, content_type=APPLY)
+        assert (answer.status, answer.reason) == (400, "BadRequest"), answer.body
