@@ -1,4 +1,7 @@
-"""Entry point of ``sampan``: picks the command and turns expected failures into one line and an exit status."""
+"""Entry point of ``sampan``: picks the command and turns expected failures into one line and an exit status.
+
+What a command needs is imported by it, inside ``main``: then Ctrl-C ends quietly also while modules load.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from apiserver.cli import flags
-from apiserver.cli.datadir import DataDir, open_pki, write_node_kubeconfig
 from apiserver.cli.errors import CommandError, UsageError
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
+
+if TYPE_CHECKING:
+    from apiserver.cli.datadir import DataDir
 
 FAILED = 1
 
@@ -84,6 +90,8 @@ def _parser() -> argparse.ArgumentParser:
 @contextlib.contextmanager
 def _open_data_dir(parsed: argparse.Namespace) -> Iterator[DataDir]:
     """The data directory of a server, held; a temporary one with ``--ephemeral``."""
+    from apiserver.cli.datadir import DataDir
+
     with contextlib.ExitStack() as stack:
         path = parsed.data_dir
         if parsed.ephemeral:
@@ -105,6 +113,7 @@ def _up(parsed: argparse.Namespace) -> int:
 
 
 def _controllers(parsed: argparse.Namespace) -> int:
+    from apiserver.cli.datadir import open_pki
     from controllers import main as controllers_main
 
     check_controllers(parsed)
@@ -130,6 +139,7 @@ def _controllers(parsed: argparse.Namespace) -> int:
 
 
 def _node(parsed: argparse.Namespace) -> int:
+    from apiserver.cli.datadir import write_node_kubeconfig
     from controllers import main as controllers_main
 
     kubeconfig = parsed.kubeconfig

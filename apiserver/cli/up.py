@@ -70,7 +70,10 @@ def run_loop(main: Coroutine[Any, Any, int]) -> int:
 async def _up(config: ServerConfig, listener: socket.socket, command: list[str] | None, ready: Any) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
+        numbers.append(signal.SIGHUP)  # the terminal was closed
+    for number in numbers:
         loop.add_signal_handler(number, stop.set)
     second = SecondProcess(command) if command else None
     if second:

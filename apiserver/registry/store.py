@@ -256,6 +256,8 @@ class Store:
         manages_fields: bool,
     ) -> Object | None:
         """The new object, or None for one that changes nothing."""
+        if self.env.drop_unserved is not None:
+            self.env.drop_unserved(self.info, own_old)  # a server of a later Kubernetes may have written it
         new = await build(own_old)
         metadata = new["metadata"]
         self._check_identity(name, metadata, old["metadata"])

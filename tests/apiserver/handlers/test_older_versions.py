@@ -8,6 +8,7 @@ from typing import Any
 from apiserver.schemas.pruning import drop_unknown
 from apiserver.schemas.schema_set import SchemaSet
 from tests.apiserver.api import APPLY, STRATEGIC, config_in, running
+from tests.fakes.memory_kv import MemoryKV
 
 PODS = "/api/v1/namespaces/ns-a/pods"
 JOBS = "/apis/batch/v1/namespaces/ns-a/jobs"
@@ -30,6 +31,20 @@ async def test_what_defaults_and_status_know_of_later_versions_is_left_out(tmp_p
             applied: dict[str, Any] = {k: obj[k] for k in ("apiVersion", "kind")} | {"metadata": {"name": obj["metadata"]["name"]}}
             answer = await api.patch(path, applied, APPLY, query={"fieldManager": "m", "fieldValidation": "Strict"})
             assert answer.status == 200, answer.body
+
+
+async def test_what_a_later_version_has_written_can_be_changed(tmp_path: Path) -> None:
+    kv = MemoryKV()
+    async with running(config_in(tmp_path, kubernetes_version="1.37"), kv) as api:
+        await api.created("/api/v1/namespaces", {"metadata": {"name": "ns-a"}})
+        await api.created("/api/v1/namespaces/ns-a/serviceaccounts", {"metadata": {"name": "default"}})
+        await api.created(PODS, {"metadata": {"name": "p"}, "spec": {"containers": CONTAINERS}})
+        changed = await api.patch(f"{PODS}/p/status", {"status": {"hostIP": "10.0.0.1"}}, STRATEGIC)
+        assert "hostIPs" in changed.json["status"]
+    async with running(config_in(tmp_path, kubernetes_version="1.25"), kv) as api:
+        applied = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "b"}}}
+        answer = await api.patch(f"{PODS}/p", applied, APPLY, query={"fieldManager": "m", "fieldValidation": "Strict"})
+        assert answer.status == 200 and "hostIPs" not in answer.json["status"], answer.body
 
 
 def test_open_parts_of_an_object_keep_everything() -> None:
