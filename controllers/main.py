@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import faulthandler
 import logging
 import os
 import signal
@@ -25,6 +26,8 @@ from controllers.leaderelection.leader_elector import LostLeadership
 from controllers.options import ManagerOptions, default_identity
 
 FAILED = 1
+#: What is told to end does so within this; past it the process shows where it hangs and is gone. Less than the parent waits for it.
+END_SECONDS_MAX = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,8 @@ def _run(work: Coroutine[Any, Any, None], *, ends_with_stdin: bool) -> int:
             raise
         sys.stderr.write(f"sampan: {error}\n")
         return FAILED
+    finally:
+        faulthandler.cancel_dump_traceback_later()
     return 0
 
 
@@ -134,6 +139,7 @@ async def _until_told(work: Coroutine[Any, Any, None], ends_with_stdin: bool) ->
     stopped = asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        faulthandler.dump_traceback_later(END_SECONDS_MAX, exit=True)
         if working.done():
             working.result()
     finally:
