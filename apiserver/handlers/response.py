@@ -74,14 +74,6 @@ async def send_object(send: Send, context: RequestContext, code: int, negotiated
     await send_bytes(send, context, code, encode(negotiated, obj), media_type=negotiated.media_type)
 
 
-async def send_json_bytes(send: Send, context: RequestContext, code: int, negotiated: Negotiated, raw: bytes) -> None:
-    """JSON bytes in the negotiated media type."""
-    if negotiated.media_type == JSON and not negotiated.pretty:
-        await send_bytes(send, context, code, raw)
-    else:
-        await send_object(send, context, code, negotiated, orjson.loads(raw))
-
-
 def encode(negotiated: Negotiated, obj: Mapping[str, Any]) -> bytes:
     if negotiated.media_type == YAML:
         import yaml

@@ -208,14 +208,6 @@ def port_number(value: int) -> list[str]:
     return in_range(value, 1, 65535)
 
 
-def user_id(value: int) -> list[str]:
-    return in_range(value, 0, 2**31 - 1)
-
-
-def group_id(value: int) -> list[str]:
-    return in_range(value, 0, 2**31 - 1)
-
-
 def c_identifier(value: str) -> list[str]:
     if _c_identifier(value):
         return []

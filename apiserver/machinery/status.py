@@ -88,11 +88,6 @@ def generic_not_found() -> StatusError:
     return StatusError(failure(404, "NotFound", message, {}))
 
 
-def method_not_supported(group: str, resource: str, verb: str) -> StatusError:
-    message = f"{verb} is not supported on resources of kind \"{qualified(group, resource)}\""
-    return StatusError(failure(405, "MethodNotAllowed", message, _details("", group, resource)))
-
-
 def generic_method_not_allowed() -> StatusError:
     message = "the server does not allow this method on the requested resource"
     return StatusError(failure(405, "MethodNotAllowed", message, {}))

@@ -74,9 +74,6 @@ class EventSource:
         for watcher in cache.watchers():
             watcher.end()
 
-    def caches(self) -> list[WatchCache]:
-        return list(self._caches.values())
-
     # -- life ----------------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:

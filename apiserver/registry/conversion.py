@@ -36,7 +36,8 @@ def _renamed(obj: Object, names: Mapping[str, str]) -> Object:
 
 # -- events: one stored type, two views of it (k8s.io/api core/v1 and events/v1) ----------------------------------------------------
 
-_EVENT_FIELDS = {
+#: core/v1's field: events.k8s.io/v1's
+EVENT_FIELDS = {
     "involvedObject": "regarding",
     "message": "note",
     "source": "deprecatedSource",
@@ -45,7 +46,7 @@ _EVENT_FIELDS = {
     "count": "deprecatedCount",
     "reportingComponent": "reportingController",
 }
-_CORE_EVENT_FIELDS = {new: old for old, new in _EVENT_FIELDS.items()}
+_CORE_EVENT_FIELDS = {new: old for old, new in EVENT_FIELDS.items()}
 
 
 # -- autoscaling: v1 knows a target for the CPU alone; the rest of v2 travels in annotations ----------------------------------------
@@ -154,7 +155,7 @@ _LEVEL = "PriorityLevelConfiguration"
 _OLD_SHARES, _SHARES = "assuredConcurrencyShares", "nominalConcurrencyShares"
 
 _CONVERSIONS: dict[tuple[str, str, str], Convert] = {
-    ("v1", "events.k8s.io/v1", "Event"): lambda obj: _renamed(obj, _EVENT_FIELDS),
+    ("v1", "events.k8s.io/v1", "Event"): lambda obj: _renamed(obj, EVENT_FIELDS),
     ("events.k8s.io/v1", "v1", "Event"): lambda obj: _renamed(obj, _CORE_EVENT_FIELDS),
     ("autoscaling/v2", "autoscaling/v1", "HorizontalPodAutoscaler"): _autoscaler_to_v1,
     ("autoscaling/v1", "autoscaling/v2", "HorizontalPodAutoscaler"): _autoscaler_to_v2,

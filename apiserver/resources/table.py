@@ -131,10 +131,6 @@ class ResourceTable:
         """The served versions of a group, the preferred first; empty for a group that is not served."""
         return list(self._versions.get(group, ()))
 
-    def preferred_version(self, group: str) -> str:
-        """Raises KeyError for a group that is not served."""
-        return self._versions[group][0]
-
     def preferred(self, group: str, resource: str) -> ResourceInfo | None:
         """The resource in the most preferred version that serves it."""
         for version in self._versions.get(group, ()):

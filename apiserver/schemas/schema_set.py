@@ -12,8 +12,6 @@ from apiserver.schemas.type_builder import TypeBuilder
 if TYPE_CHECKING:
     from apiserver.schemas.validators import Validator
 
-#: kinds of the machinery itself, which every group and version has
-META_PACKAGE = "io.k8s.apimachinery.pkg.apis.meta.v1"
 
 
 class SchemaSet:

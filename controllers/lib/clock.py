@@ -53,9 +53,3 @@ def parse_time(text: str | None) -> datetime.datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-
-
-def seconds_since(text: str | None, now: datetime.datetime) -> float | None:
-    """Seconds from the stamped time to ``now``; None where there is none."""
-    moment = parse_time(text)
-    return None if moment is None else (now - moment).total_seconds()

@@ -44,10 +44,6 @@ def no_execute(node: Object, now_text: str) -> list[Object] | None:
     return _with_no_execute(node, wanted, now_text)
 
 
-def without_no_execute(node: Object) -> list[Object] | None:
-    return _with_no_execute(node, None, "")
-
-
 def _with_no_execute(node: Object, wanted: str | None, now_text: str) -> list[Object] | None:
     current = taints.of_node(node)
     ours = (taints.NOT_READY, taints.UNREACHABLE)

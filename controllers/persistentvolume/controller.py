@@ -23,7 +23,6 @@ from controllers.workqueue.worker import run_workers
 CLAIM_WORKERS = 1
 VOLUME_WORKERS = 2
 BY_CLAIM_REF = "claimRef"
-BY_VOLUME = "volume"
 
 
 class PersistentVolumeController:

@@ -40,13 +40,6 @@ class RaftLog:
             raise AssertionError(f"unstable entry {index} is missing")
         return self.storage.term(index)
 
-    def term_or_zero(self, index: int) -> int:
-        """The term of an entry, 0 where it is compacted or not there."""
-        try:
-            return self.term(index)
-        except (LogCompactedError, EntryUnavailableError):
-            return 0
-
     def matches(self, index: int, term: int) -> bool:
         try:
             return self.term(index) == term

@@ -19,9 +19,6 @@ class Unstable:
         self.offset = offset
         self.offset_in_progress = offset
 
-    def maybe_last_index(self) -> int | None:
-        return self.offset + len(self.entries) - 1 if self.entries else None
-
     def maybe_term(self, index: int) -> int | None:
         position = index - self.offset
         if 0 <= position < len(self.entries):

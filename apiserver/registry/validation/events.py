@@ -10,6 +10,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, invalid, required
+from apiserver.registry.conversion import EVENT_FIELDS
 from apiserver.registry.validation.common import Errors, checked, immutable
 
 Part = Mapping[str, Any]
@@ -19,16 +20,6 @@ NOTE_LENGTH_MAX = 1024
 _NOTHING: Part = {}
 _MISMATCH = "does not match event.namespace"
 _UNSET = "needs to be unset"
-#: core/v1's field: events.k8s.io/v1's
-_NEW_NAMES = {
-    "involvedObject": "regarding",
-    "message": "note",
-    "source": "deprecatedSource",
-    "firstTimestamp": "deprecatedFirstTimestamp",
-    "lastTimestamp": "deprecatedLastTimestamp",
-    "count": "deprecatedCount",
-    "reportingComponent": "reportingController",
-}
 _UNCHANGED = (
     "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type", "eventTime", "action",
     "related", "reportingComponent", "reportingInstance",
@@ -72,7 +63,7 @@ def _is_core(obj: Part) -> bool:
 
 
 def _field(obj: Part, field: str) -> Any:
-    return obj.get(field) if _is_core(obj) else obj.get(_NEW_NAMES.get(field, field))
+    return obj.get(field) if _is_core(obj) else obj.get(EVENT_FIELDS.get(field, field))
 
 
 def _shown(field: str) -> str:
