@@ -11,8 +11,16 @@ StoreError
  ├─ UnavailableError          no leader, a stopped member, a lost quorum: the outcome of a read is known to be none
  │   └─ RequestTimeoutError  the outcome of a write is unknown
  ├─ TooManyRequestsError      the queue of proposals is full; nothing was proposed
+ ├─ MembershipError           a change of the cluster's members that cannot be made; nothing was changed
+ │   └─ MemberNotFoundError, MemberExistsError, PeerUrlExistsError, InvalidUrlsError, NotLearnerError, LearnerNotReadyError,
+ │      TooManyLearnersError, UnhealthyClusterError
+ ├─ NotLeaderError / BadLeaderTransfereeError / LeaderTransferTimeoutError
+ ├─ NotSupportedForLearnerError   a learner answers serializable reads only
+ ├─ MemberRemovedError        this member was removed from its cluster; it never works again
+ ├─ SnapshotFileError         a snapshot file that is not one, is truncated or altered
  ├─ DataDirError              the data directory cannot be used (permissions, no space, not a directory); names the file
  │   └─ DataDirLockedError   another process uses it
+ ├─ CorruptAlarmError         the CORRUPT alarm is raised: writes are refused
  └─ CorruptError              what is on disk contradicts itself; never retried; names file and offset
 """
 
@@ -110,3 +118,69 @@ class DataDirError(StoreError):
 
 class DataDirLockedError(DataDirError):
     text = "etcdserver: data directory is locked by another process"
+
+
+class CorruptAlarmError(StoreError):
+    """The CORRUPT alarm is raised: the members differ, and nothing is written until an operator has looked."""
+
+    text = "etcdserver: corrupt cluster"
+
+
+class MembershipError(StoreError):
+    pass
+
+
+class MemberNotFoundError(MembershipError):
+    text = "etcdserver: member not found"
+
+
+class MemberExistsError(MembershipError):
+    text = "etcdserver: member ID already exist"
+
+
+class PeerUrlExistsError(MembershipError):
+    text = "etcdserver: Peer URLs already exists"
+
+
+class InvalidUrlsError(MembershipError):
+    text = "etcdserver: given member URLs are invalid"
+
+
+class NotLearnerError(MembershipError):
+    text = "etcdserver: can only promote a learner member"
+
+
+class LearnerNotReadyError(MembershipError):
+    text = "etcdserver: can only promote a learner member which is in sync with leader"
+
+
+class TooManyLearnersError(MembershipError):
+    text = "etcdserver: too many learner members in cluster"
+
+
+class UnhealthyClusterError(MembershipError):
+    text = "etcdserver: unhealthy cluster"
+
+
+class NotLeaderError(StoreError):
+    text = "etcdserver: not leader"
+
+
+class BadLeaderTransfereeError(StoreError):
+    text = "etcdserver: bad leader transferee"
+
+
+class LeaderTransferTimeoutError(StoreError):
+    text = "etcdserver: request timed out, leader transfer took too long"
+
+
+class NotSupportedForLearnerError(StoreError):
+    text = "etcdserver: rpc not supported for learner"
+
+
+class MemberRemovedError(StoreError):
+    text = "etcdserver: the member has been permanently removed from the cluster"
+
+
+class SnapshotFileError(StoreError):
+    text = "etcdserver: snapshot file cannot be used"
