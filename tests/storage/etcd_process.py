@@ -72,6 +72,11 @@ class EtcdProcess:
         self._process.kill()
         self._process.wait()
 
+    @property
+    def target(self) -> str:
+        """Where its gRPC listens, without TLS: ``host:port``."""
+        return f"127.0.0.1:{self._client}"
+
     def call(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self._connection.request("POST", path, json.dumps(body))
         response = self._connection.getresponse()
