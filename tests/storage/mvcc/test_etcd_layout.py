@@ -10,13 +10,13 @@ import pytest
 from storage import api
 from storage.backend.backend import BUCKET_NAMES, Bucket
 from storage.backend.memory_backend import MemoryBackend
+from storage.bbolt.reader import BboltReader
 from storage.lease import lease
 from storage.lease.lessor import Lessor
 from storage.mvcc import kv_codec
 from storage.mvcc.kv_hash import crc32c, hash_kv
 from storage.mvcc.revision import is_tombstone, main_of, revision_key, sub_of
 from storage.watch.watchable_store import WatchableStore
-from tests.storage.bbolt_file import BboltFile
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "etcd-3.5-snapshot.db.gz"
 #: what etcdctl said of that cluster when the snapshot was taken
@@ -26,8 +26,11 @@ REGISTRY_KEYS = 303
 
 
 @pytest.fixture(scope="module")
-def buckets() -> dict[bytes, list[tuple[bytes, bytes]]]:
-    return BboltFile(gzip.decompress(SNAPSHOT.read_bytes())).buckets()
+def buckets(tmp_path_factory: pytest.TempPathFactory) -> dict[bytes, list[tuple[bytes, bytes]]]:
+    path = tmp_path_factory.mktemp("etcd") / "snapshot.db"
+    path.write_bytes(gzip.decompress(SNAPSHOT.read_bytes()))
+    with BboltReader(path) as reader:
+        return {name: list(reader.items(name)) for name in reader.buckets()}
 
 
 @pytest.fixture(scope="module")
