@@ -82,7 +82,7 @@ def execute_range(store: Store, request: api.RangeRequest, header: MakeHeader) -
 
 def execute_put(store: Store, lessor: Lessor, request: api.PutRequest, header: MakeHeader) -> api.PutResponse:
     """Raises LeaseNotFoundError, KeyNotFoundError."""
-    _check_put(store, lessor, request)
+    _check_put(store, lessor, request, ())
     txn = store.write_txn()
     response = _put(txn, request, header)
     txn.end()
@@ -101,7 +101,7 @@ def execute_txn(store: Store, lessor: Lessor, request: api.TxnRequest, header: M
     # All comparisons, also of nested transactions, see the state before the first change.
     branches: list[bool] = []
     _choose_branches(store, request, branches)
-    _check_chosen(store, lessor, request, iter(branches))
+    _check_chosen(store, lessor, request, iter(branches), [])
     txn = store.write_txn()
     response = _txn(txn, request, iter(branches), header)
     txn.end()
@@ -169,23 +169,30 @@ def _choose_branches(store: Store, request: api.TxnRequest, branches: list[bool]
             _choose_branches(store, operation, branches)
 
 
-def _check_chosen(store: Store, lessor: Lessor, request: api.TxnRequest, branches: Iterator[bool]) -> None:
+def _check_chosen(
+    store: Store, lessor: Lessor, request: api.TxnRequest, branches: Iterator[bool], deleted: list[api.DeleteRangeRequest]
+) -> None:
+    """``deleted``: what comes before, in the order of execution."""
     for operation in request.success if next(branches) else request.failure:
         match operation:
             case api.PutRequest():
-                _check_put(store, lessor, operation)
+                _check_put(store, lessor, operation, deleted)
+            case api.DeleteRangeRequest():
+                deleted.append(operation)
             case api.RangeRequest():
                 read_txn.check_revision(operation.revision, store.current_revision, store.compact_revision)
             case api.TxnRequest():
-                _check_chosen(store, lessor, operation, branches)
+                _check_chosen(store, lessor, operation, branches, deleted)
 
 
-def _check_put(store: Store, lessor: Lessor, request: api.PutRequest) -> None:
+def _check_put(store: Store, lessor: Lessor, request: api.PutRequest, deleted: Sequence[api.DeleteRangeRequest]) -> None:
+    """A put that keeps the value or the lease needs its key, also after the deletions before it in its transaction (those that
+    ``_Touched.deletes_key`` lets pass; etcd's members end at such an entry)."""
     if request.lease and lessor.lookup(request.lease) is None:
         raise errors.LeaseNotFoundError()
     if request.ignore_value or request.ignore_lease:
         index = store.index.key_index(request.key)
-        if index is None or not index.is_live:
+        if index is None or not index.is_live or any(matches(request.key, each.key, each.range_end) for each in deleted):
             raise errors.KeyNotFoundError()
 
 

@@ -261,3 +261,18 @@ async def test_equal_requests_lead_to_equal_states_and_answers() -> None:
         check_store(members[0].store.store, members[0].lessor)
     assert 0 < refused < 300
     assert hash_kv(members[0].store.store) == hash_kv(members[1].store.store)
+
+
+@pytest.mark.parametrize("options", [{"ignore_value": True}, {"ignore_lease": True}])
+@pytest.mark.parametrize("nested", [False, True])
+async def test_a_put_that_keeps_what_its_transaction_has_deleted_is_refused(options: dict[str, bool], nested: bool) -> None:
+    """1. A deletion without an end passes the check for duplicate keys, as in etcd. 2. The put after it finds nothing to keep. 3. An
+    entry of the log that cannot be applied would end every member, and again at each restart."""
+    kv = MemoryKV()
+    await kv.put(put(b"b"))
+    keep = put(b"b", b"", **options)
+    with pytest.raises(errors.KeyNotFoundError):
+        await kv.txn(then(delete(b"a", b"\0"), then(keep) if nested else keep))
+    assert kv.store.current_revision == 2
+    await kv.txn(then(keep, delete(b"a", b"\0")))
+    assert (await kv.range(get(b"b"))).count == 0
