@@ -163,10 +163,10 @@ def _same(seen: kv_model.Response | api.OpResponse, predicted: kv_model.Response
 
 
 def _same_kvs(seen: tuple[api.KeyValue | None, ...], predicted: tuple[api.KeyValue | None, ...]) -> bool:
-    return len(seen) == len(predicted) and all(_same_kv(one, other) for one, other in zip(seen, predicted))
+    return len(seen) == len(predicted) and all(same_kv(one, other) for one, other in zip(seen, predicted))
 
 
-def _same_kv(seen: api.KeyValue | None, predicted: api.KeyValue | None) -> bool:
+def same_kv(seen: api.KeyValue | None, predicted: api.KeyValue | None) -> bool:
     if seen is None or predicted is None:
         return seen is predicted
     visible = replace(
