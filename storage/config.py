@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+DEFAULT_PEER_URLS: Final = ("http://localhost:2380",)
+"""Of a member that is alone: nobody calls it there, but a member must have one (etcd's default)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +19,18 @@ class MemberConfig:
     data_dir: Path
     wal_dir: Path | None = None
     name: str = "default"
+    initial_cluster: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name → peer URLs of every member at the first start, this one among them; not looked at once there is a log. Empty: this member
+    alone."""
+    initial_cluster_state: Literal["new", "existing"] = "new"
+    """``existing``: join a cluster that runs and has this member on its list."""
+    initial_cluster_token: str = "etcd-cluster"
+    """Part of the ids of cluster and members, so that clusters with equal addresses do not take each other for themselves."""
+    advertise_client_urls: tuple[str, ...] = ()
+    """What the other members and ``member list`` tell clients of this one."""
+    strict_reconfig_check: bool = True
+    """Refuse changes of the membership that would leave too few members that are reachable for a quorum."""
+    pre_vote: bool = True
     snapshot_count: int = 10_000
     """Entries applied between two snapshot markers: about as many are replayed after a crash at most."""
     wal_segment_bytes: int = 64 * 1024 * 1024
@@ -44,6 +62,29 @@ class MemberConfig:
                 f"--election-timeout ({self.election_timeout_ms} ms) must be at least five times "
                 f"--heartbeat-interval ({self.heartbeat_interval_ms} ms)"
             )
+        self._validate_cluster()
+
+    def _validate_cluster(self) -> None:
+        if self.initial_cluster_state not in ("new", "existing"):
+            raise ValueError(f"--initial-cluster-state must be new or existing, not {self.initial_cluster_state!r}")
+        if self.initial_cluster and self.name not in self.initial_cluster:
+            raise ValueError(f"--initial-cluster does not name this member, {self.name!r} (--name)")
+        if self.initial_cluster_state == "existing" and len(self.initial_cluster) < 2:
+            raise ValueError("--initial-cluster-state existing needs the other members in --initial-cluster")
+        seen: dict[str, str] = {}
+        for name, urls in self.initial_cluster.items():
+            if not urls:
+                raise ValueError(f"--initial-cluster has no URL for {name}")
+            for url in urls:
+                check_url(url, flag="--initial-cluster")
+                if seen.setdefault(url, name) != name:
+                    raise ValueError(f"--initial-cluster has {url} for both {seen[url]} and {name}")
+        for url in self.advertise_client_urls:
+            check_url(url, flag="--advertise-client-urls")
+
+    def peer_urls(self) -> tuple[str, ...]:
+        """Where this member's peers reach it at first."""
+        return self.initial_cluster.get(self.name, DEFAULT_PEER_URLS)
 
     def member_dir(self) -> Path:
         return self.data_dir / "member"
@@ -53,3 +94,18 @@ class MemberConfig:
 
     def backend_file(self) -> Path:
         return self.member_dir() / "snap" / "db"
+
+
+def check_url(url: str, *, flag: str) -> None:
+    """Raises ValueError for what is no URL of a member: scheme, host, port and nothing more (etcd's rules)."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"{flag}: {url!r}: {error}") from None
+    if parts.scheme not in ("http", "https", "unix", "unixs"):
+        raise ValueError(f"{flag}: URL scheme must be http, https, unix or unixs: {url!r}")
+    if parts.scheme in ("http", "https") and (not parts.hostname or port is None):
+        raise ValueError(f"{flag}: URL must have a host and a port: {url!r}")
+    if parts.path or parts.query or parts.fragment:
+        raise ValueError(f"{flag}: URL must not contain a path: {url!r}")

@@ -44,7 +44,8 @@ class PeerHandler(Protocol):
 
 
 class Transport(Protocol):
-    """``start`` before anything else; ``stop`` is idempotent and leaves no task behind."""
+    """``start`` before anything else but ``call_url``, which is how a member that is about to join learns its ids; ``stop`` is idempotent,
+    also without ``start``, and leaves no task behind."""
 
     async def start(self, handler: PeerHandler, *, member_id: int, cluster_id: int) -> None:
         """Listen for peers. Raises UnavailableError when it cannot listen, naming the address."""

@@ -21,6 +21,10 @@ class Wait(Generic[W]):
         assert request_id not in self._waiting, request_id
         self._waiting[request_id] = (waiter, now)
 
+    def get(self, request_id: int) -> W | None:
+        found = self._waiting.get(request_id)
+        return None if found is None else found[0]
+
     def take(self, request_id: int) -> W | None:
         """The waiter of a request, who waits no longer; None for a request of another process or a forgotten one."""
         found = self._waiting.pop(request_id, None)

@@ -16,6 +16,7 @@ from storage import api, errors, failpoints
 from storage.api import DeleteRangeRequest, PutRequest, RangeRequest, TxnRequest, WatchRequest
 from storage.config import MemberConfig
 from storage.member import member as member_module
+from storage.member import proposals as proposals_module
 from storage.member.member import Member
 from storage.wal.segment import list_segments
 
@@ -323,7 +324,7 @@ async def test_a_full_backend_refuses_data_and_takes_deletes(tmp_path: Path) -> 
 
 
 async def test_too_many_writes_at_a_time_are_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(member_module, "PENDING_WRITES_MAX", 10)
+    monkeypatch.setattr(proposals_module, "PENDING_WRITES_MAX", 10)
     async with running(tmp_path) as member:
         results = await asyncio.gather(*(put(member, b"k%d" % number) for number in range(15)), return_exceptions=True)
         assert [type(result) for result in results] == [int] * 10 + [errors.TooManyRequestsError] * 5

@@ -136,14 +136,12 @@ def ready(number: int, *indexes: int) -> Ready:
 def worker(log: FakeLog) -> tuple[DiskWorker, list[list[int]], list[BaseException]]:
     saved: list[list[int]] = []
     failures: list[BaseException] = []
-    disk = DiskWorker(
-        log, on_saved=lambda readys, _: saved.append([one.number for one in readys]), on_failed=failures.append, name="test"
-    )
+    disk = DiskWorker(log, on_saved=lambda readys, _: saved.append([one.number for one in readys]), on_failed=failures.append, name="test")
     disk.start()
     return disk, saved, failures
 
 
-def test_what_comes_while_a_sync_runs_shares_the_next() -> None:
+async def test_what_comes_while_a_sync_runs_shares_the_next() -> None:
     log = FakeLog()
     disk, saved, failures = worker(log)
     disk.submit(SaveJob(ready(1, 1), None))
@@ -153,21 +151,21 @@ def test_what_comes_while_a_sync_runs_shares_the_next() -> None:
     disk.submit(SaveJob(ready(3, 4), None))
     log.gate.set()
     disk.stop(HardState(1, 1, 4))
-    disk.join()
+    await disk.join()
     assert log.saved == [(None, [1]), (HardState(1, 1, 1), [2, 3, 4]), (HardState(1, 1, 4), [])]
     assert saved == [[1], [2, 3]]
     assert log.other == ["marker 1", "release", "close"]
     assert failures == []
 
 
-def test_after_a_failure_nothing_is_written() -> None:
+async def test_after_a_failure_nothing_is_written() -> None:
     log = FakeLog()
     log.fail = True
     log.gate.set()
     disk, saved, failures = worker(log)
     disk.submit(SaveJob(ready(1, 1), None))
     disk.submit(SaveJob(ready(2, 2), None))
-    disk.join()
+    await disk.join()
     assert log.saved == []
     assert saved == []
     assert log.other == ["abandon"]

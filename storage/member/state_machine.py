@@ -1,0 +1,185 @@
+"""The state machine: backend, leases, versions and watches, driven by the committed entries of the log.
+
+The same entries lead to the same state on every member; who waits for an entry's answer is the only thing that differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from storage import api, errors, failpoints
+from storage.backend.backend import Backend
+from storage.lease.lessor import Lessor
+from storage.member import request as log_request
+from storage.member.applier import Applier
+from storage.member.metrics import MemberMetrics
+from storage.member.proposals import Waiter
+from storage.raft import codec
+from storage.raft.messages import Entry, EntryType
+from storage.watch.watchable_store import WatchableStore
+
+logger = logging.getLogger(__name__)
+
+COMPACTION_PAUSE_SECONDS: Final = 0.01
+"""Between two slices of a compaction, so that it never starves reads and writes (etcd's)."""
+
+SLOW_APPLY_SECONDS: Final = 0.1
+"""Nothing else runs on the loop while entries are applied; longer is worth a warning (etcd's)."""
+
+TakeWaiter = Callable[[bytes], Waiter | None]
+
+
+class Headers:
+    """Response headers. One write's answers and the reads after it share theirs."""
+
+    __slots__ = ("_last", "cluster_id", "member_id", "term")
+
+    def __init__(self, *, member_id: int, cluster_id: int, term: int) -> None:
+        self.member_id = member_id
+        self.cluster_id = cluster_id
+        self.term = term
+        self._last: api.ResponseHeader | None = None
+
+    def make(self, revision: int) -> api.ResponseHeader:
+        header = self._last
+        if header is None or header.revision != revision or header.raft_term != self.term:
+            header = api.ResponseHeader(cluster_id=self.cluster_id, member_id=self.member_id, revision=revision, raft_term=self.term)
+            self._last = header
+        return header
+
+
+class StateMachine:
+    """``applied_index`` and ``applied_term`` are of the last entry that was carried out."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        headers: Headers,
+        lease_ttl_seconds_min: int,
+        take_waiter: TakeWaiter,
+        metrics: MemberMetrics,
+        stopwatch: Callable[[], float],
+    ) -> None:
+        """Load what ``backend`` holds. Raises CorruptError."""
+        self._loop = asyncio.get_running_loop()
+        self._headers = headers
+        self._take_waiter = take_waiter
+        self._metrics = metrics
+        self._stopwatch = stopwatch
+        self.backend = backend
+        self.lessor = Lessor(backend, ttl_seconds_min=lease_ttl_seconds_min)
+        self.store = WatchableStore(backend, self.lessor)
+        self.applier = Applier(self.store, self.lessor, make_header=headers.make, monotonic=self._loop.time)
+        self.applied_index = self.store.store.consistent_index
+        self.applied_term = 0
+        self._compaction_handle: asyncio.TimerHandle | None = None
+        self._compaction_waiters: list[asyncio.Future[None]] = []
+        self._is_closed = False
+        self._handlers = {
+            api.PutRequest: self.applier.put,
+            api.DeleteRangeRequest: self.applier.delete_range,
+            api.TxnRequest: self.applier.txn,
+            log_request.CompactionRequest: self._apply_compaction,
+            log_request.LeaseGrantRequest: self._apply_lease_grant,
+            log_request.LeaseRevokeRequest: self._apply_lease_revoke,
+        }
+
+    def close(self) -> None:
+        """End the watches and compactions. The backend is its opener's to close. Idempotent."""
+        self._is_closed = True
+        if self._compaction_handle is not None:
+            self._compaction_handle.cancel()
+            self._compaction_handle = None
+        self.store.close()
+
+    # -- applying
+
+    def apply(self, entries: list[Entry]) -> None:
+        """Carry out committed entries, then move the consistent index in the same batch of the backend."""
+        failpoints.hit("member.before_apply")
+        stopwatch = self._stopwatch
+        started = stopwatch()  # the loop's clock may stand still within a pass
+        for entry in entries:
+            if entry.type is not EntryType.NORMAL:
+                raise errors.CorruptError(f"entry {entry.index} changes the membership, which this version cannot apply")
+            if entry.data:
+                self._apply_request(entry)
+        last = entries[-1]
+        self.applied_index = last.index
+        self.applied_term = last.term
+        self.store.set_consistent_index(last.index, last.term)
+        failpoints.hit("member.after_apply")
+        seconds = stopwatch() - started
+        if seconds > SLOW_APPLY_SECONDS:
+            self._metrics.apply_slow_total += 1
+            logger.warning("applying %d entries took %.0f ms", len(entries), seconds * 1000)
+        self.backend.maybe_commit(self._loop.time())
+
+    def _apply_request(self, entry: Entry) -> None:
+        data = entry.data
+        waiter = self._take_waiter(data)
+        if waiter is None:
+            try:
+                _, request = log_request.decode(data)
+            except codec.CodecError as error:
+                raise errors.CorruptError(f"entry {entry.index} of the log cannot be applied: {error}") from error
+        else:
+            request = waiter.request
+        try:
+            response = self._handlers[type(request)](request)  # type: ignore[operator]
+        except errors.CorruptError:
+            raise
+        except errors.StoreError as error:
+            # The entry changed nothing, on any member; only who asked is told.
+            if waiter is not None and not waiter.future.done():
+                waiter.future.set_exception(error)
+            return
+        if waiter is not None and not waiter.future.done():
+            waiter.future.set_result(response)
+
+    def _apply_compaction(self, request: log_request.CompactionRequest) -> api.CompactionResponse:
+        response = self.applier.compact(request.revision)
+        self.maybe_go_on_compacting()
+        return response
+
+    def _apply_lease_grant(self, request: log_request.LeaseGrantRequest) -> api.LeaseGrantResponse:
+        return self.applier.lease_grant(request.id, request.ttl_seconds)
+
+    def _apply_lease_revoke(self, request: log_request.LeaseRevokeRequest) -> api.ResponseHeader:
+        return self.applier.lease_revoke(request.id)
+
+    # -- physical compaction
+
+    def maybe_go_on_compacting(self) -> bool:
+        """Begin, or resume after a restart, with what is to be removed, slice by slice."""
+        if self._is_closed or self._compaction_handle is not None or not self.store.store.is_compacting:
+            return False
+        self._compaction_handle = self._loop.call_later(COMPACTION_PAUSE_SECONDS, self._compact_slice)
+        return True
+
+    async def compaction_finished(self) -> None:
+        """Return when nothing is left to remove. Raises UnavailableError when the member stops before."""
+        if self.store.store.is_compacting:
+            done: asyncio.Future[None] = self._loop.create_future()
+            self._compaction_waiters.append(done)
+            await done
+
+    def fail_waiters(self, error: errors.StoreError) -> None:
+        waiters, self._compaction_waiters = self._compaction_waiters, []
+        for done in waiters:
+            if not done.done():
+                done.set_exception(error)
+
+    def _compact_slice(self) -> None:
+        self._compaction_handle = None
+        if self.store.compaction_step():
+            self.maybe_go_on_compacting()
+            return
+        waiters, self._compaction_waiters = self._compaction_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,54 @@
+"""Three members: they elect one leader, and what is written anywhere is everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.storage.member.cluster import put, running_cluster, value_of
+
+
+async def test_three_members_elect_one_leader_and_replicate(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path) as cluster:
+        leader = cluster.leader()
+        assert {member.raft_term for member in cluster.members.values()} == {leader.raft_term}
+        revisions = await asyncio.gather(*(put(leader, b"k%d" % number, b"%d" % number) for number in range(50)))
+        assert sorted(revisions) == list(range(2, 52))
+        await cluster.converged()
+        for member in cluster.members.values():
+            assert await value_of(member, b"k49", serializable=True) == b"49"
+        assert len({member.cluster_id for member in cluster.members.values()}) == 1
+        assert len({member.member_id for member in cluster.members.values()}) == 3
+
+
+async def test_a_write_on_a_follower_goes_to_the_leader(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path) as cluster:
+        for number, member in enumerate(cluster.members.values()):
+            assert await put(member, b"k%d" % number) == number + 2
+            assert await value_of(member, b"k%d" % number, serializable=True) == b"v"  # answered once it is applied there
+
+
+async def test_a_new_leader_takes_over_and_the_old_one_follows_when_it_is_back(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path) as cluster:
+        old = cluster.leader()
+        await put(old, b"a")
+        cluster.network.isolate(old.member_id)
+        new = await cluster.has_leader(but=old)
+        await put(new, b"b")
+        cluster.network.heal()
+        await cluster.converged()
+        assert not old.metrics.is_leader
+        assert await value_of(old, b"b", serializable=True) == b"v"
+        assert cluster.leader() is new
+
+
+async def test_all_restart_at_once(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path) as cluster:
+        await put(cluster.leader(), b"a", b"1")
+        await cluster.stop_all()
+        await cluster.start_all()
+        await put(cluster.followers()[0], b"b", b"2")
+        await cluster.converged()
+        for member in cluster.members.values():
+            assert await value_of(member, b"a", serializable=True) == b"1"
+            assert await value_of(member, b"b", serializable=True) == b"2"
