@@ -14,15 +14,24 @@ from typing import Final
 
 NAMES: Final = frozenset(
     {
+        "wal.before_create",
+        "wal.after_create",
+        "wal.before_cut",
+        "wal.after_cut",
         "wal.before_write",
         "wal.after_write",
         "wal.before_rotate",
         "wal.after_rotate",
+        "wal.before_segment_is_named",
+        "wal.after_segment_is_named",
         "wal.before_snapshot_marker",
         "wal.after_snapshot_marker",
         "wal.before_release",
+        "wal.after_release",
         "backend.before_commit",
         "backend.after_commit",
+        "mvcc.before_compaction_slice",
+        "mvcc.after_compaction_slice",
         "member.before_apply",
         "member.after_apply",
     }

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from storage import api, errors
+from storage import api, errors, failpoints
 from storage.backend import schema
 from storage.backend.backend import Backend, Bucket
 from storage.mvcc import kv_codec, read_txn
@@ -93,7 +93,10 @@ class Store:
         compaction = self._compaction
         if compaction is None:
             return False
-        if compaction.step():
+        failpoints.hit("mvcc.before_compaction_slice")
+        compaction.step()
+        failpoints.hit("mvcc.after_compaction_slice")
+        if compaction.done:
             logger.info("finished compaction at revision %d: %d records removed", compaction.at, compaction.records_removed)
             self._compaction = None
         return self._compaction is not None

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from storage import failpoints
+
 _NAME: Final = re.compile(r"(?P<sequence>[0-9a-f]{16})-(?P<index>[0-9a-f]{16})\.wal")
 _TEMPORARY_SUFFIX: Final = ".tmp"
 # Linux has all three; elsewhere a write is followed by a full sync, and no space is set aside.
@@ -81,7 +83,9 @@ class SegmentWriter:
             writer.append(first_frame)
             if sync:
                 os.fsync(fd)
+            failpoints.hit("wal.before_segment_is_named")
             os.rename(temporary, path)
+            failpoints.hit("wal.after_segment_is_named")
             if sync:
                 sync_directory(directory)
         except BaseException:
@@ -96,7 +100,9 @@ class SegmentWriter:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             if os.fstat(fd).st_size != end:
+                failpoints.hit("wal.before_cut")
                 os.ftruncate(fd, end)
+                failpoints.hit("wal.after_cut")
                 if sync:
                     os.fsync(fd)
         except BaseException:

@@ -73,7 +73,9 @@ class Wal:
             wal._metadata = metadata
             wal._snapshot = snapshot
             wal._last_index = snapshot.index
+            failpoints.hit("wal.before_create")
             wal._begin_segment(SegmentName(0, snapshot.index + 1))
+            failpoints.hit("wal.after_create")
             return wal
         except BaseException as error:
             raise _give_up(directory, lock_fd, error) from None
@@ -137,6 +139,7 @@ class Wal:
         while len(self._names) > 1 and self._names[1].first_index <= self._snapshot.index + 1:
             failpoints.hit("wal.before_release")
             (self.directory / self._names[0].file_name()).unlink()
+            failpoints.hit("wal.after_release")
             del self._names[0]
             removed += 1
         if removed and self._sync:
