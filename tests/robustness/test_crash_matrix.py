@@ -19,12 +19,13 @@ from pathlib import Path
 import pytest
 
 from storage import api, errors, failpoints
+from storage.backend.lmdb_backend import LmdbBackend
 from storage.backend.memory_backend import MemoryBackend
 from storage.lease.lessor import Lessor
 from storage.member import request as log_request
 from storage.member.applier import Applier
 from storage.member.member import Member
-from storage.mvcc.kv_hash import hash_kv
+from storage.mvcc.kv_hash import KvHash, hash_kv
 from storage.mvcc.store import Store
 from storage.raft.messages import Entry
 from storage.watch.watchable_store import WatchableStore
@@ -106,8 +107,8 @@ class Crashes:
             await member.start()
             found = await member.range(api.RangeRequest(key=b"\0", range_end=b"\0"))
             leases = set(await member.leases())
-            found_hash = hash_kv(member_store(member))
             await member.stop()
+        found_hash = hash_of_file(crash_process.config(self.data_dir).backend_file())
         entries = archive.entries()
         log = requests_of(entries)
         verdict = check_against_log(self.journal.operations, log)
@@ -126,8 +127,13 @@ class Crashes:
         assert found_hash == hash_kv(replayed)
 
 
-def member_store(member: Member) -> Store:
-    return member._store.store
+def hash_of_file(path: Path) -> KvHash:
+    """HashKV of a member that is down."""
+    backend = LmdbBackend(path)
+    try:
+        return hash_kv(Store(backend, Lessor(backend)))
+    finally:
+        backend.close()
 
 
 def replay(entries: list[Entry]) -> Store:
