@@ -32,6 +32,8 @@ NAMES: Final = frozenset(
         "backend.after_commit",
         "mvcc.before_compaction_slice",
         "mvcc.after_compaction_slice",
+        "backend.before_defragmented",
+        "backend.after_defragmented",
         "member.before_apply",
         "member.after_apply",
     }

@@ -50,6 +50,39 @@ assert len(BUCKET_NAMES) == len(Bucket), (BUCKET_NAMES, list(Bucket))
 PreCommitHook = Callable[[], None]
 
 
+class BackendView(Protocol):
+    """The backend as it was at one moment, whatever is written meanwhile. Reads may be made from any thread, one at a time; ``close``
+    is for the owner of the backend. All reads raise UnavailableError if the backend had to take the view back."""
+
+    def range(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[tuple[bytes, bytes]]: ...
+
+    def keys(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[bytes]: ...
+
+    def sizes(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[tuple[bytes, int]]:
+        """As ``range``, with the size of each value instead of the value."""
+
+    def chunk(self, bucket: Bucket, start: bytes, bytes_max: int) -> list[tuple[bytes, bytes]]:
+        """The pairs from ``start`` on until they are ``bytes_max`` or just above, at least one if there is one."""
+
+    def close(self) -> None:
+        """Idempotent. A read that is under way is waited for; a later one raises UnavailableError."""
+
+
+class Defragmentation(Protocol):
+    """Rewriting the backend's file without its holes, while it is in use. The order: ``catch_up`` in any thread, then ``maybe_finish``
+    in the owner's, both again until that is True; ``abandon`` at the end in any case, in the owner's."""
+
+    def catch_up(self) -> None:
+        """Copy what is not copied yet; takes as long as writing that does. Raises OSError."""
+
+    def maybe_finish(self) -> bool:
+        """Go on with the copy if nothing is missing in it; does not wait. From the first call on new writes stay in memory until the
+        end, so the second call or the third succeeds. Raises OSError."""
+
+    def abandon(self) -> None:
+        """Drop an unfinished copy, when a ``catch_up`` that is under way has ended; nothing happens to a finished one."""
+
+
 class Backend(Protocol):
     """An ordered map of bytes in buckets. Ranges are [start, end); ``end`` None is no end; ``limit`` 0 is no limit."""
 
@@ -79,6 +112,13 @@ class Backend(Protocol):
 
     def commit(self) -> None:
         """Make everything written so far durable, and wait for it."""
+
+    def view(self) -> BackendView:
+        """Everything written so far, as one state that does not change; at once, without the disk. Not within an entry. A view keeps
+        replaced data alive: it must be closed. Raises OSError if an earlier commit failed."""
+
+    def begin_defragmentation(self) -> Defragmentation:
+        """Raises OSError; UnavailableError if one is under way."""
 
     def size(self) -> int:
         """Bytes of the file."""

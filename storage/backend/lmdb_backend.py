@@ -19,7 +19,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import lmdb
@@ -28,22 +28,18 @@ from storage import errors, failpoints
 from storage.backend.backend import (
     BATCH_INTERVAL_SECONDS,
     BATCH_OPERATIONS_MAX,
-    BUCKET_NAMES,
     BUFFERED_OPERATIONS_MAX,
     Bucket,
     PreCommitHook,
 )
+from storage.backend.lmdb_defragmentation import DEFRAGMENTATION_SUFFIX, LmdbDefragmentation, lock_path
+from storage.backend.lmdb_file import Buffers, LmdbFile, LmdbView, merge, sync_directory
 from storage.backend.write_buffer import MISSING, WriteBuffer
 
 #: The map is address space, not memory or disk. Twice the quota leaves room for what is above it before the alarm stops writes, and
 #: for the deletes that must go on after; it doubles should that not do.
 MAP_BYTES_PER_QUOTA_BYTE = 2
 MAP_BYTES_MIN = 64 * 1024 * 1024
-
-#: Buckets that LMDB makes room for; a few more than there are.
-DATABASES_MAX = 16
-
-Buffers = tuple[WriteBuffer, ...]
 
 
 def _new_buffers() -> Buffers:
@@ -61,9 +57,12 @@ class LmdbBackend:
         Raises CorruptError for a file that is no LMDB file or is cut short, OSError if it cannot be opened.
         """
         self._map_bytes = max(quota_bytes * MAP_BYTES_PER_QUOTA_BYTE, MAP_BYTES_MIN)
-        self._env = _open(path, self._map_bytes, sync)
-        self._databases = tuple(self._env.open_db(name) for name in BUCKET_NAMES)
-        self._reader = self._env.begin()
+        self._path = path
+        self._sync = sync
+        for left in path.parent.glob(f"{path.name}{DEFRAGMENTATION_SUFFIX}*"):
+            left.unlink()
+        self._file = LmdbFile(path, self._map_bytes, sync=sync)
+        self._reader = self._file.env.begin()
         self._pending = _new_buffers()
         self._pending_operations = 0
         self._in_flight: Buffers | None = None
@@ -71,7 +70,11 @@ class LmdbBackend:
         self._pre_commit: PreCommitHook | None = None
         self._failure: BaseException | None = None
         self._is_closed = False
-        self._worker = _CommitWorker(self._env, self._databases, on_commit, name=f"commit {path.name}")
+        self._defragmentation: LmdbDefragmentation | None = None
+        self._defragmentation_count = 0
+        #: files before a defragmentation that a view still reads
+        self._replaced: list[LmdbFile] = []
+        self._worker = _CommitWorker(self._file, on_commit, name=f"commit {path.name}")
 
     def get(self, bucket: Bucket, key: bytes) -> bytes | None:
         value = self._pending[bucket].entries.get(key, MISSING)
@@ -83,22 +86,22 @@ class LmdbBackend:
                 value = self._in_flight[bucket].entries.get(key, MISSING)
                 if value is not MISSING:
                     return value
-        stored: bytes | None = self._reader.get(key, None, self._databases[bucket])
+        stored: bytes | None = self._reader.get(key, None, self._file.databases[bucket])
         return stored
 
     def range(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[tuple[bytes, bytes]]:
         buffered = self._buffered(bucket, start, end)
-        cursor = self._reader.cursor(self._databases[bucket])
+        cursor = self._reader.cursor(self._file.databases[bucket])
         found = cursor.set_range(start) if start else cursor.first()
         stored = iter(cursor.iternext()) if found else iter(())
-        return list(_merge(stored, buffered, end, limit))
+        return list(merge(stored, buffered, end, limit))
 
     def keys(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[bytes]:
         buffered = self._buffered(bucket, start, end)
-        cursor = self._reader.cursor(self._databases[bucket])
+        cursor = self._reader.cursor(self._file.databases[bucket])
         found = cursor.set_range(start) if start else cursor.first()
         stored = ((key, b"") for key in cursor.iternext(values=False)) if found else iter(())
-        return [key for key, _ in _merge(stored, buffered, end, limit)]
+        return [key for key, _ in merge(stored, buffered, end, limit)]
 
     def put(self, bucket: Bucket, key: bytes, value: bytes) -> None:
         self._pending[bucket].write(key, value)
@@ -110,7 +113,7 @@ class LmdbBackend:
 
     def durable_get(self, bucket: Bucket, key: bytes) -> bytes | None:
         self._maybe_finish()
-        stored: bytes | None = self._reader.get(key, None, self._databases[bucket])
+        stored: bytes | None = self._reader.get(key, None, self._file.databases[bucket])
         return stored
 
     def set_pre_commit(self, hook: PreCommitHook | None) -> None:
@@ -121,6 +124,9 @@ class LmdbBackend:
         self._raise_failure()
         if not self._pending_operations:
             return False
+        if self._defragmentation is not None and self._defragmentation.holds_commits:
+            if self._pending_operations < BUFFERED_OPERATIONS_MAX:
+                return False
         if self._in_flight is not None:
             if self._pending_operations < BUFFERED_OPERATIONS_MAX:
                 return False
@@ -148,23 +154,71 @@ class LmdbBackend:
         writing the data does. Raises OSError; an incomplete file is then left to the caller."""
         self.commit()
         assert not path.exists(), path
-        self._env.copy(str(path), compact=True, txn=self._reader)
+        self._file.env.copy(str(path), compact=True, txn=self._reader)
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
+
+    def view(self) -> LmdbView:
+        self._maybe_finish()
+        self._raise_failure()
+        if self._pre_commit is not None:
+            self._pre_commit()
+        overlay = _new_buffers()
+        for batch in (self._in_flight, self._pending):
+            if batch is not None:
+                for buffer, newer in zip(overlay, batch, strict=True):
+                    buffer.update(newer)
+        return self._file.view(overlay)
+
+    def begin_defragmentation(self) -> LmdbDefragmentation:
+        if self._defragmentation is not None:
+            raise errors.UnavailableError("etcdserver: a defragmentation is under way")
+        self._maybe_finish()
+        self._raise_failure()
+        self._defragmentation_count += 1
+        copy = self._path.with_name(f"{self._path.name}{DEFRAGMENTATION_SUFFIX}-{self._defragmentation_count}")
+        self._defragmentation = LmdbDefragmentation(self, self._file, self._worker.wait, copy, self._map_bytes, sync=self._sync)
+        if self._in_flight is not None:
+            self._defragmentation.record(self._in_flight)
+        return self._defragmentation
+
+    def maybe_replace(self, copy: LmdbFile, copy_path: Path) -> bool:
+        """For the defragmentation: use ``copy``, which holds every batch that was handed in, if none is under way."""
+        self._maybe_finish()
+        self._raise_failure()
+        if self._in_flight is not None:
+            return False
+        os.replace(copy_path, self._path)
+        failpoints.hit("backend.after_defragmented")
+        os.replace(lock_path(copy_path), lock_path(self._path))
+        try:
+            if self._sync:
+                sync_directory(self._path.parent)
+        except OSError as error:
+            # Which of the two files a crash would leave is not known.
+            self._failure = error
+            raise
+        self._reader.abort()
+        self._file.replaced()
+        self._replaced = [file for file in (*self._replaced, self._file) if file.has_views()]
+        self._file = copy
+        self._worker.use(copy)
+        self._reader = copy.env.begin()
+        return True
+
+    def end_defragmentation(self) -> None:
+        self._defragmentation = None
 
     def size(self) -> int:
-        info = self._env.info()
-        page_bytes: int = self._env.stat()["psize"]
-        pages: int = info["last_pgno"] + 1
-        return pages * page_bytes
+        return self._file.size()
 
     def size_in_use(self) -> int:
         self._maybe_finish()
-        stats = [self._env.stat(), *(self._reader.stat(db=database) for database in self._databases)]
+        stats = [self._file.env.stat(), *(self._reader.stat(db=database) for database in self._file.databases)]
         meta_pages = 2
         pages = meta_pages + sum(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats)
         page_bytes: int = stats[0]["psize"]
@@ -180,7 +234,10 @@ class LmdbBackend:
         finally:
             self._worker.stop()
             self._reader.abort()
-            self._env.close()
+            if self._defragmentation is not None:
+                self._defragmentation.abandon()
+            for file in (*self._replaced, self._file):
+                file.close()
 
     def _buffered(self, bucket: Bucket, start: bytes, end: bytes | None) -> list[tuple[bytes, bytes | None]]:
         """What the batches not on disk hold of the range, in order; the newer one counts."""
@@ -206,6 +263,8 @@ class LmdbBackend:
         self._in_flight = self._pending
         self._pending = _new_buffers()
         self._pending_operations = 0
+        if self._defragmentation is not None:
+            self._defragmentation.record(self._in_flight)
         self._worker.submit(self._in_flight)
 
     def _wait(self) -> None:
@@ -216,6 +275,8 @@ class LmdbBackend:
 
     def _maybe_finish(self) -> None:
         if self._in_flight is not None and self._worker.is_done and self._failure is None:
+            if self._worker.has_failed and self._defragmentation is not None and self._defragmentation.is_copying:
+                return  # the map cannot be moved under the copy; what is written stays in memory until it is done
             self._finish()
 
     def _finish(self) -> None:
@@ -227,31 +288,31 @@ class LmdbBackend:
         if failure is None:
             self._in_flight = None
             self._reader.abort()
-            self._reader = self._env.begin()
+            self._reader = self._file.env.begin()
         elif isinstance(failure, lmdb.MapFullError):
             # The map may only be moved while no transaction of this process is open, and the worker's is not.
             self._reader.abort()
+            self._file.take_back_views()
+            if self._defragmentation is not None:
+                self._defragmentation.interrupt()
             self._map_bytes *= 2
-            self._env.set_mapsize(self._map_bytes)
-            self._reader = self._env.begin()
+            self._file.env.set_mapsize(self._map_bytes)
+            self._reader = self._file.env.begin()
             self._worker.submit(batch)
         else:
             self._failure = failure
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            raise OSError(f"the store's file {self._env.path()} cannot be written: {self._failure}") from self._failure
+            raise OSError(f"the store's file {self._path} cannot be written: {self._failure}") from self._failure
 
 
 class _CommitWorker:
     """One thread that commits one batch at a time. ``is_done`` tells, without waiting, that the batch handed in last is dealt with."""
 
-    def __init__(
-        self, env: lmdb.Environment, databases: tuple[lmdb._Database, ...], on_commit: Callable[[float], None] | None, *, name: str
-    ) -> None:
-        self._env = env
+    def __init__(self, file: LmdbFile, on_commit: Callable[[float], None] | None, *, name: str) -> None:
+        self._file = file
         self._on_commit = on_commit
-        self._databases = databases
         self._batches: queue.SimpleQueue[Buffers | None] = queue.SimpleQueue()
         self._done = threading.Event()
         self._done.set()
@@ -268,8 +329,17 @@ class _CommitWorker:
         self._done.clear()
         self._batches.put(batch)
 
+    def use(self, file: LmdbFile) -> None:
+        """Commit to another file from the next batch on."""
+        assert self.is_done
+        self._file = file
+
     def wait(self) -> None:
         self._done.wait()
+
+    @property
+    def has_failed(self) -> bool:
+        return self._failure is not None
 
     def take_failure(self) -> BaseException | None:
         """Why the last batch was not committed, if it was not."""
@@ -286,7 +356,7 @@ class _CommitWorker:
             try:
                 failpoints.hit("backend.before_commit")
                 started = time.perf_counter()
-                self._commit(batch)
+                self._file.commit(batch)
                 if self._on_commit is not None:
                     self._on_commit(time.perf_counter() - started)
                 failpoints.hit("backend.after_commit")
@@ -294,75 +364,3 @@ class _CommitWorker:
                 self._failure = error
             # The owner may look at any moment and hand in the next batch at once, so this must be one step, and the last.
             self._done.set()
-
-    def _commit(self, batch: Buffers) -> None:
-        with self._env.begin(write=True) as txn:
-            for database, buffer in zip(self._databases, batch, strict=True):
-                writes = [(key, value) for key, value in buffer.entries.items() if value is not None]
-                if writes:
-                    txn.cursor(database).putmulti(writes)
-                if len(writes) < len(buffer.entries):
-                    for key, value in buffer.entries.items():
-                        if value is None:
-                            txn.delete(key, db=database)
-
-
-def _open(path: Path, map_bytes: int, sync: bool) -> lmdb.Environment:
-    try:
-        env = lmdb.open(str(path), subdir=False, map_size=map_bytes, max_dbs=DATABASES_MAX, sync=sync, mode=0o600, max_spare_txns=1)
-    except (lmdb.InvalidError, lmdb.CorruptedError, lmdb.VersionMismatchError, lmdb.PageNotFoundError) as error:
-        raise errors.CorruptError(f"{path} is not a store's file: {error}") from error
-    except lmdb.Error as error:
-        raise OSError(f"{path} cannot be opened: {error}") from error
-    if sync:
-        _sync_directory(path.parent)
-    # A page beyond the end of the file would be a bus error at some later read, not an exception.
-    needed = (env.info()["last_pgno"] + 1) * env.stat()["psize"]
-    actual = path.stat().st_size
-    if actual and actual < needed:
-        env.close()
-        raise errors.CorruptError(f"{path} is cut short: it has {actual} bytes, its header speaks of {needed}")
-    return env
-
-
-def _sync_directory(directory: Path) -> None:
-    """A new file is only safe once its name is; LMDB syncs the file alone."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _merge(
-    stored: Iterator[tuple[bytes, bytes]], buffered: list[tuple[bytes, bytes | None]], end: bytes | None, limit: int
-) -> Iterator[tuple[bytes, bytes]]:
-    """Both in key order as one; where both have a key the buffered value counts, and None hides it."""
-    remaining = limit or -1
-    position = 0
-    for key, value in stored:
-        if end is not None and key >= end:
-            break
-        while position < len(buffered) and buffered[position][0] <= key:
-            buffered_key, buffered_value = buffered[position]
-            position += 1
-            if buffered_value is not None:
-                if not remaining:
-                    return
-                yield buffered_key, buffered_value
-                remaining -= 1
-            if buffered_key == key:
-                break
-        else:
-            if not remaining:
-                return
-            yield key, value
-            remaining -= 1
-        if not remaining:
-            return
-    for buffered_key, buffered_value in buffered[position:]:
-        if not remaining:
-            return
-        if buffered_value is not None:
-            yield buffered_key, buffered_value
-            remaining -= 1

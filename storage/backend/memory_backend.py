@@ -10,6 +10,7 @@ from itertools import islice
 
 from sortedcontainers import SortedDict
 
+from storage import errors
 from storage.backend.backend import BATCH_INTERVAL_SECONDS, BATCH_OPERATIONS_MAX, Bucket, PreCommitHook
 
 
@@ -80,6 +81,14 @@ class MemoryBackend:
                 survivor._buckets[bucket][key] = value
         return survivor
 
+    def view(self) -> MemoryView:
+        if self._pre_commit is not None:
+            self._pre_commit()
+        return MemoryView(tuple(SortedDict(entries) for entries in self._buckets))
+
+    def begin_defragmentation(self) -> MemoryDefragmentation:
+        return MemoryDefragmentation()
+
     def size(self) -> int:
         return sum(len(key) + len(value) for entries in self._buckets for key, value in entries.items())
 
@@ -93,3 +102,53 @@ class MemoryBackend:
         self._operations += 1
         if (bucket, key) not in self._committed_before:
             self._committed_before[bucket, key] = self._buckets[bucket].get(key)
+
+
+class MemoryView:
+    """``backend.BackendView``: a copy."""
+
+    def __init__(self, buckets: tuple[SortedDict, ...]) -> None:
+        self._buckets: tuple[SortedDict, ...] | None = buckets
+
+    def range(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[tuple[bytes, bytes]]:
+        entries = self._entries(bucket)
+        return [(key, entries[key]) for key in self.keys(bucket, start, end, limit)]
+
+    def keys(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[bytes]:
+        keys = self._entries(bucket).irange(start, end, inclusive=(True, False))
+        return list(islice(keys, limit) if limit else keys)
+
+    def sizes(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[tuple[bytes, int]]:
+        return [(key, len(value)) for key, value in self.range(bucket, start, end, limit)]
+
+    def chunk(self, bucket: Bucket, start: bytes, bytes_max: int) -> list[tuple[bytes, bytes]]:
+        pairs: list[tuple[bytes, bytes]] = []
+        size = 0
+        for key in self._entries(bucket).irange(start):
+            value = self._entries(bucket)[key]
+            pairs.append((key, value))
+            size += len(key) + len(value)
+            if size >= bytes_max:
+                break
+        return pairs
+
+    def close(self) -> None:
+        self._buckets = None
+
+    def _entries(self, bucket: Bucket) -> SortedDict:
+        if self._buckets is None:
+            raise errors.UnavailableError("etcdserver: interrupted: the view is closed")
+        return self._buckets[bucket]
+
+
+class MemoryDefragmentation:
+    """``backend.Defragmentation`` of what has no holes."""
+
+    def catch_up(self) -> None:
+        pass
+
+    def maybe_finish(self) -> bool:
+        return True
+
+    def abandon(self) -> None:
+        pass

@@ -36,6 +36,14 @@ class WriteBuffer:
             keys.append(key)
         entries[key] = value
 
+    def update(self, newer: WriteBuffer) -> None:
+        """Take over what was written after."""
+        if not self.entries:
+            self.entries, self._keys, self._in_order = dict(newer.entries), list(newer._keys), newer._in_order
+            return
+        for key, value in newer.entries.items():
+            self.write(key, value)
+
     def sort(self) -> None:
         """Bring the keys in order; without effect on what is read."""
         if not self._in_order:

@@ -9,7 +9,7 @@ import random
 from collections.abc import AsyncIterator
 from typing import Final
 
-from storage import api, errors
+from storage import api, errors, maintenance
 from storage.backend.backend import Backend
 from storage.config import MemberConfig
 from storage.member import consistent_index, opening, txn
@@ -23,6 +23,7 @@ from storage.member.quota import Quota
 from storage.member.raft_loop import Callbacks, RaftLoop
 from storage.member.snapshotter import Snapshotter
 from storage.member.state_machine import Headers, StateMachine
+from storage.member.upkeep import Upkeep
 from storage.member.wait import RequestIds
 from storage.raft.log_storage import MemoryLogStorage
 from storage.raft.messages import Entry, Message
@@ -180,6 +181,7 @@ class Member:
             metrics=self.metrics,
             stopwatch=environment.stopwatch,
         )
+        self._upkeep = Upkeep(self._machine.store, environment.run_blocking)
         index = self._machine.applied_index
         consistent_index.check(index, replay, backend_file=str(config.backend_file()), log_dir=str(config.log_dir()))
         log_storage = MemoryLogStorage(replay.snapshot, replay.hard_state)
@@ -336,6 +338,38 @@ class Member:
             is_learner=False,
             alarms=("NOSPACE",) if self._quota.is_exceeded() else (),
         )
+
+    # -- maintenance.Maintenance
+
+    async def defragment(self) -> api.ResponseHeader:
+        """See ``maintenance.Maintenance``. Raises OSError when there is no space for a copy."""
+        self._check_running()
+        await self._upkeep.defragment()
+        self._observe_sizes()
+        return self._headers.make(self._machine.store.current_revision)
+
+    async def hash(self) -> maintenance.HashResponse:
+        """See ``maintenance.Maintenance``."""
+        self._check_running()
+        header = self._headers.make(self._machine.store.current_revision)
+        return maintenance.HashResponse(header=header, hash=await self._upkeep.hash())
+
+    async def hash_kv(self, revision: int = 0) -> maintenance.HashKVResponse:
+        """See ``maintenance.Maintenance``."""
+        self._check_running()
+        header = self._headers.make(self._machine.store.current_revision)
+        found = await self._upkeep.hash_kv(revision)
+        return maintenance.HashKVResponse(
+            header=header, hash=found.hash, compact_revision=found.compact_revision, hash_revision=found.revision
+        )
+
+    async def snapshot(self) -> maintenance.SnapshotStream:
+        """See ``maintenance.Maintenance``."""
+        self._check_running()
+        size, chunks = await self._upkeep.snapshot()
+        return maintenance.SnapshotStream(size=size, version=VERSION, chunks=chunks)
+
+    # -- metrics
 
     def collect_metrics(self) -> MemberMetrics:
         """``metrics`` with the values that are read rather than counted brought up to date."""

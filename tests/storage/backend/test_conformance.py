@@ -11,6 +11,7 @@ import pytest
 from storage.backend.backend import BATCH_INTERVAL_SECONDS, BATCH_OPERATIONS_MAX, Backend, Bucket
 from storage.backend.lmdb_backend import LmdbBackend
 from storage.backend.memory_backend import MemoryBackend
+from storage.errors import UnavailableError
 
 Open = Callable[[], Backend]
 
@@ -144,3 +145,93 @@ def test_a_crash_of_the_memory_backend_undoes_what_was_not_committed() -> None:
     backend.put(Bucket.KEY, b"new", b"1")
     backend.delete(Bucket.KEY, b"deleted later")
     assert backend.crash().range(Bucket.KEY, b"", None) == [(b"deleted later", b"1"), (b"kept", b"1")]
+
+
+def test_a_view_stays_as_it_was(backend: Backend) -> None:
+    """Whether what it shows was on disk, on its way there or only written."""
+    backend.put(Bucket.KEY, b"a", b"on disk")
+    backend.put(Bucket.KEY, b"b", b"on disk")
+    backend.put(Bucket.KEY, b"d", b"on disk")
+    backend.commit()
+    backend.put(Bucket.KEY, b"b", b"committed later")
+    backend.maybe_commit(0.0)
+    backend.maybe_commit(BATCH_INTERVAL_SECONDS)
+    backend.put(Bucket.KEY, b"c", b"only written")
+    backend.delete(Bucket.KEY, b"d")
+    backend.set_pre_commit(lambda: backend.put(Bucket.META, b"index", b"7"))
+    expected = [(b"a", b"on disk"), (b"b", b"committed later"), (b"c", b"only written")]
+    view = backend.view()
+    backend.set_pre_commit(None)
+    for _ in range(2):
+        assert view.range(Bucket.KEY, b"", None) == expected
+        assert view.range(Bucket.KEY, b"b", b"c") == expected[1:2]
+        assert view.range(Bucket.KEY, b"", None, 2) == expected[:2]
+        assert view.keys(Bucket.KEY, b"b", None) == [b"b", b"c"]
+        assert view.sizes(Bucket.KEY, b"", None, 2) == [(b"a", 7), (b"b", 15)]
+        assert view.chunk(Bucket.KEY, b"a\0", 1) == expected[1:2]
+        assert view.chunk(Bucket.KEY, b"", 17) == expected[:2]
+        assert view.chunk(Bucket.KEY, b"", 10_000) == expected
+        assert view.chunk(Bucket.KEY, b"x", 10_000) == []
+        assert view.range(Bucket.META, b"", None) == [(b"index", b"7")], "the consistent index is of the same moment"
+        backend.delete(Bucket.KEY, b"a")
+        backend.put(Bucket.KEY, b"e", b"new")
+        backend.put(Bucket.META, b"index", b"8")
+        backend.commit()
+    view.close()
+    view.close()
+    with pytest.raises(UnavailableError):
+        view.chunk(Bucket.KEY, b"", 1)
+
+
+def test_defragmentation_loses_no_write_made_meanwhile(backend: Backend) -> None:
+    for number in range(500):
+        backend.put(Bucket.KEY, b"%04d" % number, b"v" * 1000)
+    backend.commit()
+    for number in range(0, 500, 2):
+        backend.delete(Bucket.KEY, b"%04d" % number)
+    backend.commit()
+    view = backend.view()
+    now = 0.0
+    backend.maybe_commit(now)
+
+    def write(key: bytes) -> None:
+        nonlocal now
+        backend.put(Bucket.KEY, key, key)
+        backend.delete(Bucket.KEY, b"0001")
+        now += BATCH_INTERVAL_SECONDS
+        backend.maybe_commit(now)
+
+    write(b"a")
+    defragmentation = backend.begin_defragmentation()
+    write(b"b")
+    defragmentation.catch_up()
+    write(b"c")
+    rounds = 0
+    while not defragmentation.maybe_finish():
+        write(b"d%d" % rounds)
+        defragmentation.catch_up()
+        rounds += 1
+        assert rounds < 5
+    write(b"e")
+    written = [b"a", b"b", b"c", *(b"d%d" % number for number in range(rounds)), b"e"]
+    expected = [b"%04d" % number for number in range(3, 500, 2)] + written
+    assert backend.keys(Bucket.KEY, b"", None) == expected
+    backend.commit()
+    assert backend.keys(Bucket.KEY, b"", None) == expected
+    assert backend.durable_get(Bucket.KEY, b"e") == b"e"
+    assert len(view.keys(Bucket.KEY, b"", None)) == 250, "a view from before goes on"
+    defragmentation.abandon()
+    assert backend.keys(Bucket.KEY, b"", None) == expected
+    view.close()
+
+
+def test_an_abandoned_defragmentation_changes_nothing(backend: Backend) -> None:
+    backend.put(Bucket.KEY, b"a", b"1")
+    defragmentation = backend.begin_defragmentation()
+    defragmentation.catch_up()
+    defragmentation.abandon()
+    backend.put(Bucket.KEY, b"b", b"2")
+    backend.commit()
+    assert backend.keys(Bucket.KEY, b"", None) == [b"a", b"b"]
+    again = backend.begin_defragmentation()
+    again.abandon()

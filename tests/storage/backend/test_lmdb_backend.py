@@ -14,7 +14,7 @@ import pytest
 from storage.backend import lmdb_backend
 from storage.backend.backend import BATCH_INTERVAL_SECONDS, Backend, Bucket
 from storage.backend.lmdb_backend import LmdbBackend
-from storage.errors import CorruptError
+from storage.errors import CorruptError, UnavailableError
 
 
 def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_after_a_failed_commit_reads_go_on_and_writes_tell(tmp_path: Path, monke
     def fail(batch: object) -> None:
         raise lmdb.DiskError("no space left on device")
 
-    monkeypatch.setattr(backend._worker, "_commit", fail)
+    monkeypatch.setattr(backend._file, "commit", fail)
     with pytest.raises(OSError, match="no space left"):
         backend.commit()
     assert backend.get(Bucket.KEY, b"a") == b"1"
@@ -155,3 +155,94 @@ def test_after_sigkill_every_batch_is_whole_or_absent(tmp_path: Path) -> None:
         found_before = index
         backend.close()
     assert found_before > 0, BATCH_INTERVAL_SECONDS
+
+
+def fill_and_empty(backend: LmdbBackend) -> None:
+    for number in range(3000):
+        backend.put(Bucket.KEY, b"%05d" % number, b"v" * 1000)
+    backend.commit()
+    for number in range(2990):
+        backend.delete(Bucket.KEY, b"%05d" % number)
+    backend.commit()
+
+
+def defragment(backend: LmdbBackend) -> None:
+    defragmentation = backend.begin_defragmentation()
+    defragmentation.catch_up()
+    while not defragmentation.maybe_finish():
+        defragmentation.catch_up()
+
+
+def test_defragmentation_gives_the_space_back(tmp_path: Path) -> None:
+    backend = LmdbBackend(tmp_path / "db")
+    fill_and_empty(backend)
+    before = (tmp_path / "db").stat().st_size
+    for _ in range(2):
+        defragment(backend)
+    assert before > 3_000_000
+    assert (tmp_path / "db").stat().st_size < 200_000
+    assert backend.size() < 200_000
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["db", "db-lock"]
+    backend.put(Bucket.KEY, b"more", b"1")
+    backend.close()
+    again = LmdbBackend(tmp_path / "db")
+    assert len(again.keys(Bucket.KEY, b"", None)) == 11
+    again.close()
+
+
+def test_what_a_crash_leaves_of_a_defragmentation_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "db.defragmentation-1").write_bytes(b"half a copy")
+    (tmp_path / "db.defragmentation-1-lock").write_bytes(b"")
+    LmdbBackend(tmp_path / "db").close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["db", "db-lock"]
+
+
+def test_a_defragmentation_that_writes_outrun_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.backend.lmdb_defragmentation.BUFFERED_OPERATIONS_MAX", 10)
+    backend = LmdbBackend(tmp_path / "db")
+    defragmentation = backend.begin_defragmentation()
+    for number in range(20):
+        backend.put(Bucket.KEY, b"%d" % number, b"")
+    backend.commit()
+    with pytest.raises(UnavailableError, match="given up"):
+        defragmentation.catch_up()
+    defragmentation.abandon()
+    assert len(backend.keys(Bucket.KEY, b"", None)) == 20
+    backend.close()
+
+
+def test_a_file_that_grows_takes_back_its_views(tmp_path: Path) -> None:
+    """The map moves: a read through an old transaction would be a fault of memory, not an exception."""
+    backend = LmdbBackend(tmp_path / "db", quota_bytes=1)
+    backend.put(Bucket.KEY, b"a", b"1")
+    backend.commit()
+    view = backend.view()
+    defragmentation = backend.begin_defragmentation()
+    for number in range(80):
+        backend.put(Bucket.KEY, b"%d" % number, b"v" * 1_000_000)
+    backend.commit()
+    with pytest.raises(UnavailableError, match="had to grow"):
+        view.keys(Bucket.KEY, b"", None)
+    with pytest.raises(UnavailableError, match="had to grow"):
+        defragmentation.catch_up()
+    defragmentation.abandon()
+    view.close()
+    assert len(backend.keys(Bucket.KEY, b"", None)) == 81
+    fresh = backend.view()
+    assert len(fresh.keys(Bucket.KEY, b"", None)) == 81
+    backend.close()
+    with pytest.raises(UnavailableError):
+        fresh.keys(Bucket.KEY, b"", None)
+    LmdbBackend(tmp_path / "db").close()
+
+
+def test_views_of_a_replaced_file_end_with_the_backend(tmp_path: Path) -> None:
+    backend = LmdbBackend(tmp_path / "db")
+    fill_and_empty(backend)
+    view = backend.view()
+    defragment(backend)
+    assert len(view.keys(Bucket.KEY, b"", None)) == 10
+    backend.close()
+    LmdbBackend(tmp_path / "db").close()
+    with pytest.raises(UnavailableError):
+        view.keys(Bucket.KEY, b"", None)

@@ -14,7 +14,7 @@ from storage.bbolt.reader import BboltReader
 from storage.lease import lease
 from storage.lease.lessor import Lessor
 from storage.mvcc import kv_codec
-from storage.mvcc.kv_hash import crc32c, hash_kv
+from storage.mvcc.kv_hash import hash_kv
 from storage.mvcc.revision import is_tombstone, main_of, revision_key, sub_of
 from storage.watch.watchable_store import WatchableStore
 
@@ -72,12 +72,6 @@ def test_the_store_loads_what_etcd_wrote(store: WatchableStore) -> None:
 def test_hash_kv_is_what_etcd_computed(store: WatchableStore) -> None:
     found = hash_kv(store.store)
     assert (found.hash, found.compact_revision, found.revision) == (HASH_KV, -1, REVISION)
-
-
-def test_crc32c_has_the_published_check_value() -> None:
-    """RFC 3720 names CRC-32C; its check value for "123456789" is 0xE3069283."""
-    assert crc32c(b"123456789") == 0xE306_9283
-    assert crc32c(b"6789", crc32c(b"12345")) == 0xE306_9283
 
 
 def test_keys_hang_on_the_leases_that_etcd_attached(store: WatchableStore) -> None:
