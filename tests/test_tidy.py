@@ -19,6 +19,7 @@ PURE = (
     *(f"storage/mvcc/{name}.py" for name in ("revision", "key_index", "tree_index", "kv_codec", "kv_hash", "read_txn", "write_txn")),
     *(f"storage/watch/{name}.py" for name in ("event_batch", "history", "watcher_group")),
     *(f"storage/member/{name}.py" for name in ("applier", "consistent_index", "metrics", "quota", "request", "snapshotter", "txn", "wait")),
+    *(f"storage/member/{name}.py" for name in ("peer_codec", "peer_metrics", "peer_urls")),
     "storage/lease",
     "storage/wal/record.py",
 )

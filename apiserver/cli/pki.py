@@ -1,4 +1,13 @@
-"""The cluster's keys and certificates: a CA, and what it signs, in ``<data-dir>/pki`` (file names are kubeadm's).
+"""The cluster's keys and certificates, in ``<data-dir>/pki`` (file names are kubeadm's):
+
+    ca.crt ca.key sa.key sa.pub         signs what speaks to the API server; signs ServiceAccount tokens
+    etcd/ca.crt etcd/ca.key             signs what speaks to the store, so that no client of the API is one of the store
+    apiserver.crt NAME.crt …            the API server's, and those of its clients
+    etcd/peer.crt etcd/server.crt       between members (server and client at once); the store's client port
+    etcd/client.crt                     for etcdctl and other clients of the store
+
+The first two lines are the cluster's: its members share them (``--pki-dir`` says where they are, or they are copied); the rest is each
+member's own.
 
 ECDSA P-256 throughout: a key is made in a tenth of a millisecond, so that the first start is as fast as the second. Keys are
 written 0600, atomically. A leaf certificate is made anew when it is missing, was signed by another CA, is about to expire or no
@@ -7,10 +16,13 @@ longer covers the names asked for; the CA and the ServiceAccount key are never r
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import fcntl
 import ipaddress
 import os
 import socket
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +39,9 @@ LEAF_VALIDITY = datetime.timedelta(days=365)
 RENEW_BEFORE = datetime.timedelta(days=30)
 #: certificates are valid a little before they are made, for clients whose clocks are behind
 CLOCK_SKEW = datetime.timedelta(minutes=5)
+
+#: of X.509 (RFC 5280, appendix A.1); a longer member's name is cut
+COMMON_NAME_MAX = 64
 
 
 class PkiError(CommandError):
@@ -47,59 +62,40 @@ class Subject:
     organizations: tuple[str, ...] = ()
 
 
-class Pki:
-    """The ``pki`` folder of a data directory. ``now`` is UTC; it is passed in so that expiry can be tested."""
+class Authority:
+    """A CA's certificate and key in a directory, made where they are missing. ``now`` is UTC."""
 
-    def __init__(self, directory: Path, now: datetime.datetime) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, common_name: str, now: datetime.datetime) -> None:
         self._now = now
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.ca = KeyPair(directory / "ca.crt", directory / "ca.key")
-        if not self.ca.certificate.exists():
-            self._make_ca()
-        self._ca_certificate = _load_certificate(self.ca.certificate)
-        self._ca_key = _load_key(self.ca.key)
+        self.files = KeyPair(directory / "ca.crt", directory / "ca.key")
+        if not self.files.certificate.exists():
+            with _locked(directory):
+                if not self.files.certificate.exists():
+                    self._make(common_name)
+        self.certificate = _load_certificate(self.files.certificate)
+        self._key = _load_key(self.files.key)
 
-    def service_account_key(self) -> KeyPair:
-        """The public and private halves of the key that signs ServiceAccount tokens."""
-        pair = KeyPair(self.directory / "sa.pub", self.directory / "sa.key")
-        if not pair.key.exists():
-            write_private(pair.key, _key_pem(ec.generate_private_key(ec.SECP256R1())))
-        public = _load_key(pair.key).public_key()
-        if not pair.certificate.exists():
-            pair.certificate.write_bytes(public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo))
-        return pair
-
-    def serving(self, name: str, bind_address: str, service_ip: str) -> KeyPair:
-        """A serving certificate for the API server's names on this machine and inside the cluster."""
-        names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"]
-        names.append(socket.gethostname())
-        addresses = ["127.0.0.1", "::1", service_ip]
-        if bind_address not in ("0.0.0.0", "::"):
-            addresses.append(bind_address)
-        alternatives: list[x509.GeneralName] = [x509.DNSName(n) for n in dict.fromkeys(names)]
-        alternatives += [x509.IPAddress(ipaddress.ip_address(a)) for a in dict.fromkeys(addresses)]
-        return self._leaf(name, Subject("kube-apiserver"), ExtendedKeyUsageOID.SERVER_AUTH, tuple(alternatives))
-
-    def client(self, name: str, subject: Subject) -> KeyPair:
-        """A client certificate; its common name is the user, its organizations are the groups."""
-        return self._leaf(name, subject, ExtendedKeyUsageOID.CLIENT_AUTH, ())
-
-    def _leaf(self, name: str, subject: Subject, usage: x509.ObjectIdentifier, alternatives: tuple[x509.GeneralName, ...]) -> KeyPair:
-        pair = KeyPair(self.directory / f"{name}.crt", self.directory / f"{name}.key")
+    def leaf(
+        self,
+        pair: KeyPair,
+        subject: Subject,
+        usages: tuple[x509.ObjectIdentifier, ...],
+        alternatives: tuple[x509.GeneralName, ...] = (),
+    ) -> KeyPair:
+        """The certificate and key of these files; made anew where they are no good."""
         if pair.certificate.exists() and pair.key.exists() and self._still_good(pair, subject, alternatives):
             return pair
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
             self._builder(_name(subject), key.public_key(), LEAF_VALIDITY)
-            .issuer_name(self._ca_certificate.subject)
+            .issuer_name(self.certificate.subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._ca_key.public_key()), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
         if alternatives:
             builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        certificate = builder.sign(self._ca_key, hashes.SHA256())
+        certificate = builder.sign(self._key, hashes.SHA256())
         write_private(pair.key, _key_pem(key))
         _write(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
         return pair
@@ -115,7 +111,7 @@ class Pki:
         if certificate.not_valid_after_utc - self._now < RENEW_BEFORE or certificate.subject != _name(subject):
             return False
         try:
-            certificate.verify_directly_issued_by(self._ca_certificate)
+            certificate.verify_directly_issued_by(self.certificate)
         except Exception:
             return False
         if not alternatives:
@@ -123,9 +119,9 @@ class Pki:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         return set(alternatives) <= set(found)
 
-    def _make_ca(self) -> None:
+    def _make(self, common_name: str) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = _name(Subject("sampan-ca"))
+        subject = _name(Subject(common_name))
         certificate = (
             self._builder(subject, key.public_key(), CA_VALIDITY)
             .issuer_name(subject)
@@ -140,8 +136,8 @@ class Pki:
             )
             .sign(key, hashes.SHA256())
         )  # fmt: skip
-        write_private(self.ca.key, _key_pem(key))
-        _write(self.ca.certificate, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+        write_private(self.files.key, _key_pem(key))
+        _write(self.files.certificate, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
 
     def _builder(self, subject: x509.Name, public_key: ec.EllipticCurvePublicKey, validity: datetime.timedelta) -> x509.CertificateBuilder:
         return (
@@ -152,6 +148,105 @@ class Pki:
             .not_valid_before(self._now - CLOCK_SKEW)
             .not_valid_after(self._now + validity)
         )
+
+
+class Pki:
+    """The ``pki`` folder of a data directory, and the cluster's part of it in ``shared``, which is the same folder unless given. ``now`` is
+    UTC; it is passed in so that expiry can be tested."""
+
+    def __init__(self, directory: Path, now: datetime.datetime, shared: Path | None = None) -> None:
+        self.directory = directory
+        self.shared = shared or directory
+        self._now = now
+        for folder in (directory, self.shared):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._authority = Authority(self.shared, "sampan-ca", now)
+        self.ca = self._authority.files
+        self._etcd: Authority | None = None
+
+    def service_account_key(self) -> KeyPair:
+        """The public and private halves of the key that signs ServiceAccount tokens."""
+        pair = KeyPair(self.shared / "sa.pub", self.shared / "sa.key")
+        if not pair.key.exists() or not pair.certificate.exists():
+            with _locked(self.shared):
+                if not pair.key.exists():
+                    write_private(pair.key, _key_pem(ec.generate_private_key(ec.SECP256R1())))
+                if not pair.certificate.exists():
+                    public = _load_key(pair.key).public_key()
+                    pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+                    _write(pair.certificate, pem, 0o644)
+        _load_key(pair.key)
+        return pair
+
+    def serving(self, name: str, bind_address: str, service_ip: str) -> KeyPair:
+        """A serving certificate for the API server's names on this machine and inside the cluster."""
+        names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"]
+        names += [socket.gethostname(), "127.0.0.1", "::1", service_ip]
+        if bind_address not in ("0.0.0.0", "::"):
+            names.append(bind_address)
+        return self._authority.leaf(self._pair(name), Subject("kube-apiserver"), (ExtendedKeyUsageOID.SERVER_AUTH,), _alternatives(names))
+
+    def client(self, name: str, subject: Subject) -> KeyPair:
+        """A client certificate; its common name is the user, its organizations are the groups."""
+        return self._authority.leaf(self._pair(name), subject, (ExtendedKeyUsageOID.CLIENT_AUTH,))
+
+    # -- of the store
+
+    def etcd_ca(self) -> KeyPair:
+        """The authority of members and of the store's clients."""
+        return self._etcd_authority().files
+
+    def etcd_peer(self, name: str, hosts: Sequence[str]) -> KeyPair:
+        """What a member shows to the others; it is the server of some connections and the client of others."""
+        return self._etcd_server("peer", name, hosts)
+
+    def etcd_server(self, name: str, hosts: Sequence[str]) -> KeyPair:
+        """What the store's client port shows."""
+        return self._etcd_server("server", name, hosts)
+
+    def etcd_client(self) -> KeyPair:
+        """For etcdctl and other clients of the store."""
+        authority = self._etcd_authority()
+        return authority.leaf(self._pair("etcd/client"), Subject("sampan-etcd-client"), (ExtendedKeyUsageOID.CLIENT_AUTH,))
+
+    def _etcd_server(self, file: str, name: str, hosts: Sequence[str]) -> KeyPair:
+        authority = self._etcd_authority()
+        names = ["localhost", socket.gethostname(), "127.0.0.1", "::1"]
+        names += [host for host in hosts if host not in ("0.0.0.0", "::")]
+        usages = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
+        return authority.leaf(self._pair(f"etcd/{file}"), Subject(name[:COMMON_NAME_MAX]), usages, _alternatives(names))
+
+    def _etcd_authority(self) -> Authority:
+        if self._etcd is None:
+            for folder in (self.directory, self.shared):
+                (folder / "etcd").mkdir(mode=0o700, exist_ok=True)
+            self._etcd = Authority(self.shared / "etcd", "sampan-etcd-ca", self._now)
+        return self._etcd
+
+    def _pair(self, name: str) -> KeyPair:
+        return KeyPair(self.directory / f"{name}.crt", self.directory / f"{name}.key")
+
+
+def _alternatives(hosts: Sequence[str]) -> tuple[x509.GeneralName, ...]:
+    """Names and addresses that a certificate is for."""
+    found: dict[x509.GeneralName, None] = {}
+    for host in hosts:
+        try:
+            found[x509.IPAddress(ipaddress.ip_address(host))] = None
+        except ValueError:
+            found[x509.DNSName(host)] = None
+    return tuple(found)
+
+
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Members that start at once from one directory make its keys once."""
+    descriptor = os.open(directory / "pki.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _name(subject: Subject) -> x509.Name:
@@ -186,7 +281,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    temporary = path.with_name(path.name + ".tmp")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(descriptor, "wb") as handle:
         handle.write(content)

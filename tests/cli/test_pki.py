@@ -2,6 +2,7 @@
 
 import datetime
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,38 @@ def test_a_client_key_that_is_damaged_or_anothers_is_made_anew(tmp_path: Path) -
         certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
         key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
         assert key.public_key() == certificate.public_key()
+
+
+def test_the_store_has_an_authority_of_its_own_so_that_no_client_of_the_api_is_one_of_the_store(tmp_path: Path) -> None:
+    pki = Pki(tmp_path, NOW)
+    api_client = x509.load_pem_x509_certificate(pki.client("admin", Subject("ann")).certificate.read_bytes())
+    etcd_ca = x509.load_pem_x509_certificate(pki.etcd_ca().certificate.read_bytes())
+    with pytest.raises(ValueError, match="Issuer"):
+        api_client.verify_directly_issued_by(etcd_ca)
+
+
+def test_a_peer_certificate_serves_and_asks_and_names_its_hosts(tmp_path: Path) -> None:
+    pair = Pki(tmp_path, NOW).etcd_peer("m1", ("10.0.0.1", "m1.example", "0.0.0.0"))
+    certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
+    usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert {usage._name for usage in usages} == {"serverAuth", "clientAuth"}
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert {"10.0.0.1", "127.0.0.1"} <= {str(a) for a in names.get_values_for_type(x509.IPAddress)}
+    assert "0.0.0.0" not in [str(a) for a in names.get_values_for_type(x509.IPAddress)]
+    assert {"m1.example", "localhost"} <= set(names.get_values_for_type(x509.DNSName))
+
+
+def test_members_share_authorities_and_the_service_account_key_and_nothing_else(tmp_path: Path) -> None:
+    first, second = (Pki(tmp_path / name / "pki", NOW, tmp_path / "shared") for name in ("m1", "m2"))
+    assert first.ca == second.ca and first.etcd_ca() == second.etcd_ca()
+    assert first.service_account_key() == second.service_account_key()
+    assert first.etcd_peer("m1", ()).key != second.etcd_peer("m2", ()).key
+    assert not (tmp_path / "m1" / "pki" / "ca.key").exists()
+    found = {str(path.relative_to(tmp_path / "shared")) for path in (tmp_path / "shared").rglob("*.*")}
+    assert found == {"ca.crt", "ca.key", "sa.key", "sa.pub", "pki.lock", "etcd/ca.crt", "etcd/ca.key", "etcd/pki.lock"}
+
+
+def test_members_that_start_at_once_agree_on_the_authority(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda number: Pki(tmp_path / str(number), NOW, tmp_path / "shared").ca.key.read_bytes(), range(8)))
+    assert len(set(made)) == 1
