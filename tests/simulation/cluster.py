@@ -1,0 +1,149 @@
+"""The hosts of one run and how members are started on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from storage import errors
+from storage.config import MemberConfig
+from storage.raft.rawnode import Role
+from tests.simulation.checkers import Observer, raft_of
+from tests.simulation.clients import Port
+from tests.simulation.disk import DiskFaults, HostDisk
+from tests.simulation.hosts import Host
+from tests.simulation.network import Network
+from tests.simulation.options import Options
+from tests.simulation.world import InvariantError, World
+
+RESTART_PAUSE_SECONDS: Final = 0.5
+"""Before a member that ended by itself is started again."""
+
+
+class Cluster:
+    """``hosts`` by name, in the order in which they came."""
+
+    def __init__(self, world: World, network: Network, observer: Observer, options: Options, directory: Path) -> None:
+        self.world = world
+        self.network = network
+        self.observer = observer
+        self.options = options
+        self.port: Port
+        self.rng = world.fork()
+        self.hosts: dict[str, Host] = {}
+        self.retired: dict[str, Host] = {}
+        """Removed members, never started again."""
+        self._directory = directory
+        self._joining: dict[str, dict[str, tuple[str, ...]]] = {}
+        """Hosts that were added later → the members as they were told."""
+        self._wanted: list[Host] | None = None
+        self._count = 0
+        for _ in range(options.members):
+            self.new_host()
+        self._founders = {host.name: (host.url,) for host in self.hosts.values()}
+
+    # -- hosts
+
+    def new_host(self) -> Host:
+        """A machine with an empty disk."""
+        self._count += 1
+        options, rng = self.options, self.rng
+        name = f"m{self._count}"
+        faults = DiskFaults(slow_chance=options.slow_disk_chance, error_chance=options.disk_error_chance)
+        host = Host(
+            self.world,
+            self.network,
+            HostDisk(self.world, faults, self._directory / name),
+            name=name,
+            clock_rate=1 + rng.uniform(-options.clock_drift, options.clock_drift),
+            wall_skew=rng.uniform(-options.wall_skew_seconds, options.wall_skew_seconds),
+        )
+        self.hosts[name] = host
+        return host
+
+    def all_hosts(self) -> list[Host]:
+        return list(self.hosts.values())
+
+    def ready_hosts(self) -> list[Host]:
+        return [host for host in self.hosts.values() if host.is_ready]
+
+    def leaders(self) -> list[Host]:
+        """Those that believe to lead."""
+        found = []
+        for host in self.ready_hosts():
+            raft = raft_of(host)
+            if raft is not None and raft.role is Role.LEADER:
+                found.append(host)
+        return found
+
+    # -- processes
+
+    def config(self, host: Host) -> MemberConfig:
+        options = self.options
+        joining = self._joining.get(host.name)
+        return MemberConfig(
+            name=host.name,
+            data_dir=host.disk.directory,
+            initial_cluster=joining or self._founders,
+            initial_cluster_state="new" if joining is None else "existing",
+            snapshot_count=options.snapshot_count,
+            wal_segment_bytes=options.wal_segment_bytes,
+            quota_backend_bytes=options.quota_backend_bytes,
+            heartbeat_interval_ms=options.heartbeat_interval_ms,
+            election_timeout_ms=options.election_timeout_ms,
+            pre_vote=options.pre_vote,
+        )
+
+    def start(self, host: Host) -> None:
+        """Start a member, and again whenever it ends by itself."""
+        if host.process is not None or host.name not in self.hosts:
+            return
+        self.observer.trace(f"{host.name} starts")
+        host.start(self.config(host))
+        assert host.process is not None
+        self.observer.watch(host)
+
+    def restart_later(self, host: Host, seconds: float) -> None:
+        self.world.call_at(self.world.now + seconds, self.world.nature, self._restart, host)
+
+    def _restart(self, host: Host) -> None:
+        if self._wanted is None or host in self._wanted:
+            self.start(host)
+
+    def only(self, hosts: list[Host]) -> None:
+        """From now on only these are started again; the others are killed."""
+        self._wanted = hosts
+        for host in self.hosts.values():
+            if host in hosts:
+                self.start(host)
+            else:
+                host.kill()
+
+    async def stop_gracefully(self, host: Host) -> None:
+        process = host.process
+        if process is None or not host.is_ready:
+            return
+        process.create_task(host.stop(), name=f"{host.name} stop")
+
+    def look_after(self, host: Host) -> None:
+        """A supervisor's part: a member that failed is ended and started again. Raises InvariantError for a failure that no fault of
+        this run explains."""
+        member, process = host.member, host.process
+        if host.start_error is not None:
+            error, host.start_error = host.start_error, None
+            self._judge(host, error)
+            self.restart_later(host, RESTART_PAUSE_SECONDS)
+        elif member is not None and member.failure is not None:
+            self._judge(host, member.failure)
+            host.kill()
+            self.restart_later(host, RESTART_PAUSE_SECONDS)
+        elif process is not None and process.failure is not None:
+            raise InvariantError(f"{process.name}: {type(process.failure).__name__}: {process.failure}") from process.failure
+
+    def _judge(self, host: Host, error: BaseException) -> None:
+        self.observer.trace(f"{host.name} ended: {type(error).__name__}")
+        if isinstance(error, OSError | errors.DataDirError) or isinstance(error.__cause__, OSError):
+            return  # its disk failed
+        if isinstance(error, errors.UnavailableError):
+            return  # it could not reach its cluster
+        raise InvariantError(f"{host.name} ended: {type(error).__name__}: {error}") from error
