@@ -139,11 +139,12 @@ class Wal:
         while len(self._names) > 1 and self._names[1].first_index <= self._snapshot.index + 1:
             failpoints.hit("wal.before_release")
             (self.directory / self._names[0].file_name()).unlink()
+            if self._sync:
+                # One at a time: a file system may forget removals in any order, and a log with a hole is refused.
+                sync_directory(self.directory)
             failpoints.hit("wal.after_release")
             del self._names[0]
             removed += 1
-        if removed and self._sync:
-            sync_directory(self.directory)
         return removed
 
     def close(self) -> None:
