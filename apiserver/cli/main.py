@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apiserver.cli import flags
+from apiserver.cli import flags, snapshot
 from apiserver.cli.errors import CommandError, UsageError
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 
@@ -81,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_data_flags(kubeconfig)
     kubeconfig.add_argument("--path", action="store_true", help="print where it is instead")
     kubeconfig.set_defaults(run=_kubeconfig)
+
+    snapshot.add_parser(commands)
 
     version = commands.add_parser("version", help="print versions")
     version.set_defaults(run=_version)
