@@ -10,7 +10,21 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import TypeAlias, TypeVar
 
-from storage.raft.messages import ConfState, Entry, EntryType, HardState, Message, MessageType, Snapshot, SnapshotMetadata
+from storage.raft.messages import (
+    ConfChange,
+    ConfChangeSingle,
+    ConfChangeTransition,
+    ConfChangeType,
+    ConfChangeV2,
+    ConfState,
+    Entry,
+    EntryType,
+    HardState,
+    Message,
+    MessageType,
+    Snapshot,
+    SnapshotMetadata,
+)
 
 Field: TypeAlias = "tuple[int, int | bytes]"
 E = TypeVar("E")
@@ -203,6 +217,72 @@ def decode_conf_state(data: bytes) -> ConfState:
                     member, at = read_varint(value, at)
                     groups[number].append(member)
     return ConfState(tuple(groups[1]), tuple(groups[2]), tuple(groups[3]), tuple(groups[4]), auto_leave)
+
+
+# raftpb.ConfChange: id 1, type 2, node_id 3, context 4
+
+
+def encode_conf_change(change: ConfChange) -> bytes:
+    context = _chunk(4, change.context) if change.context else b""
+    return _number(1, change.id) + _number(2, change.type) + _number(3, change.member) + context
+
+
+def decode_conf_change(data: bytes) -> ConfChange:
+    identity, kind, member, context = 0, ConfChangeType.ADD_NODE, 0, b""
+    for number, value in fields(data):
+        if number == 1:
+            identity = _int(value)
+        elif number == 2:
+            kind = _enumerated(ConfChangeType, value)
+        elif number == 3:
+            member = _int(value)
+        elif number == 4:
+            context = _bytes(value)
+    return ConfChange(kind, member, context, identity)
+
+
+# raftpb.ConfChangeV2: transition 1, changes 2, context 3; raftpb.ConfChangeSingle: type 1, node_id 2
+
+
+def encode_conf_change_v2(change: ConfChangeV2) -> bytes:
+    """Empty for the change that leaves a joint configuration."""
+    out = [_optional(1, change.transition)]
+    out += [_chunk(2, _number(1, one.type) + _number(2, one.member)) for one in change.changes]
+    if change.context:
+        out.append(_chunk(3, change.context))
+    return b"".join(out)
+
+
+def decode_conf_change_v2(data: bytes) -> ConfChangeV2:
+    transition, context = ConfChangeTransition.AUTO, b""
+    changes: list[ConfChangeSingle] = []
+    for number, value in fields(data):
+        if number == 1:
+            transition = _enumerated(ConfChangeTransition, value)
+        elif number == 2:
+            kind, member = ConfChangeType.ADD_NODE, 0
+            for part, content in fields(_bytes(value)):
+                if part == 1:
+                    kind = _enumerated(ConfChangeType, content)
+                elif part == 2:
+                    member = _int(content)
+            changes.append(ConfChangeSingle(kind, member))
+        elif number == 3:
+            context = _bytes(value)
+    return ConfChangeV2(tuple(changes), transition, context)
+
+
+def decode_conf_change_entry(entry: Entry) -> ConfChange | ConfChangeV2:
+    """What an entry of type CONF_CHANGE or CONF_CHANGE_V2 changes."""
+    assert entry.type is not EntryType.NORMAL, entry
+    return decode_conf_change(entry.data) if entry.type is EntryType.CONF_CHANGE else decode_conf_change_v2(entry.data)
+
+
+def conf_change_proposal(change: ConfChange | ConfChangeV2) -> tuple[bytes, EntryType]:
+    """Data and type of the entry that carries ``change``."""
+    if isinstance(change, ConfChange):
+        return encode_conf_change(change), EntryType.CONF_CHANGE
+    return encode_conf_change_v2(change), EntryType.CONF_CHANGE_V2
 
 
 # raftpb.SnapshotMetadata: conf_state 1, index 2, term 3; raftpb.Snapshot: data 1, metadata 2

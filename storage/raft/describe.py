@@ -49,8 +49,10 @@ def describe_ready(ready: Ready) -> str:
 
 def describe_progress(member: int, progress: Progress) -> str:
     paused = " paused" if progress.is_paused() else ""
-    window = f" in flight {progress.in_flight_count()}" if progress.state is ProgressState.REPLICATE else ""
-    return f"{member}: {progress.state.value} match {progress.match} next {progress.next}{window}{paused}"
+    window = f" in flight {len(progress.inflights)}" if progress.state is ProgressState.REPLICATE else ""
+    pending = f" pending snapshot {progress.pending_snapshot}" if progress.pending_snapshot else ""
+    learner = " learner" if progress.is_learner else ""
+    return f"{member}: {progress.state.value} match {progress.match} next {progress.next}{window}{pending}{paused}{learner}"
 
 
 def describe_status(status: Status) -> str:

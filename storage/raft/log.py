@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from storage.raft.log_storage import EntryUnavailableError, LogCompactedError, LogStorage
-from storage.raft.messages import Entry, entries_within
+from storage.raft.messages import Entry, EntryType, Snapshot, entries_within
 from storage.raft.unstable import Unstable
+
+_SCAN_BYTES_MAX: Final = 1 << 20
+"""Entry data looked at in one step, so that a scan of a long log does not copy all of it."""
 
 
 class RaftLog:
-    """``applied`` ≤ ``applying`` ≤ ``committed`` ≤ ``last_index()``. ``applying`` is the last entry given out to be applied."""
+    """``applied`` ≤ ``applying`` ≤ ``committed`` ≤ ``last_index()``. ``applying`` is the last entry given out to be applied.
+
+    While a snapshot is to be installed the durable part does not count and nothing is given out.
+    """
 
     __slots__ = ("applied", "applying", "committed", "storage", "unstable")
 
@@ -20,7 +28,8 @@ class RaftLog:
         self.applied = self.committed
 
     def first_index(self) -> int:
-        return self.storage.first_index()
+        snapshot = self.unstable.snapshot
+        return self.storage.first_index() if snapshot is None else snapshot.metadata.index + 1
 
     def last_index(self) -> int:
         unstable = self.unstable
@@ -38,6 +47,11 @@ class RaftLog:
             raise EntryUnavailableError(index)
         if index >= self.unstable.offset:
             raise AssertionError(f"unstable entry {index} is missing")
+        snapshot = self.unstable.snapshot
+        if snapshot is not None:
+            if index < snapshot.metadata.index:
+                raise LogCompactedError(index)
+            return snapshot.metadata.term
         return self.storage.term(index)
 
     def matches(self, index: int, term: int) -> bool:
@@ -119,14 +133,25 @@ class RaftLog:
         return entries_within(found + self.unstable.slice(offset, high), bytes_max)
 
     def has_next_committed(self) -> bool:
-        return self.applying < min(self.committed, self.unstable.offset - 1)
+        unstable = self.unstable
+        return self.applying < min(self.committed, unstable.offset - 1) and unstable.snapshot is None
 
     def next_committed(self, bytes_max: int) -> list[Entry]:
         """Committed entries that have not been given out. Only durable ones: what is applied here can be replayed here."""
         high = min(self.committed, self.unstable.offset - 1)
-        if self.applying >= high:
+        if self.applying >= high or self.unstable.snapshot is not None:
             return []
         return self.storage.entries(self.applying + 1, high + 1, bytes_max)
+
+    def has_unapplied_conf_change(self) -> bool:
+        """Whether a configuration change is committed but not applied."""
+        low, high = self.applied + 1, self.committed + 1
+        while low < high:
+            page = self.slice(low, high, _SCAN_BYTES_MAX)
+            if any(entry.type is not EntryType.NORMAL for entry in page):
+                return True
+            low += len(page)
+        return False
 
     def accept_applying(self, index: int) -> None:
         assert self.applying <= index <= self.committed, (self.applying, index, self.committed)
@@ -135,3 +160,20 @@ class RaftLog:
     def applied_to(self, index: int) -> None:
         assert self.applied <= index <= self.applying, (self.applied, index, self.applying)
         self.applied = index
+
+    def snapshot(self) -> Snapshot:
+        """What a member is sent that lacks compacted entries. Raises SnapshotUnavailableError."""
+        return self.storage.snapshot() if self.unstable.snapshot is None else self.unstable.snapshot
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take ``snapshot``, which is newer than all that is committed here, in place of the whole log."""
+        assert snapshot.metadata.index > self.committed, (snapshot.metadata.index, self.committed)
+        self.committed = snapshot.metadata.index
+        self.unstable.restore(snapshot)
+
+    def snapshot_installed(self, index: int) -> None:
+        """The state machine and the log storage hold what the snapshot of ``index`` holds."""
+        assert self.storage.last_index() >= index, f"snapshot {index} is not in the log storage, which ends at {self.storage.last_index()}"
+        self.unstable.snapshot_stable(index)
+        self.applying = max(self.applying, index)
+        self.applied = max(self.applied, index)

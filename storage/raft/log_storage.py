@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from storage.raft.messages import ConfState, Entry, HardState, SnapshotMetadata, entries_within
+from storage.raft.messages import ConfState, Entry, HardState, Snapshot, SnapshotMetadata, entries_within
 
 
 class LogCompactedError(Exception):
@@ -18,9 +18,13 @@ class EntryUnavailableError(Exception):
     """The entry asked for does not exist (yet)."""
 
 
+class SnapshotUnavailableError(Exception):
+    """No snapshot can be sent now; the leader asks again later."""
+
+
 class LogStorage(Protocol):
     def initial_state(self) -> tuple[HardState, ConfState]:
-        """What was saved before the last stop."""
+        """What was saved before the last stop. The configuration is the one in force at the applied index of ``Config``."""
 
     def first_index(self) -> int:
         """The first index that ``entries`` can give."""
@@ -33,6 +37,13 @@ class LogStorage(Protocol):
     def entries(self, low: int, high: int, bytes_max: int) -> list[Entry]:
         """Entries of [low, high), cut to ``bytes_max`` but at least one. Raises LogCompactedError, EntryUnavailableError."""
 
+    def snapshot(self) -> Snapshot:
+        """The newest snapshot, from whose end on the log goes on (``metadata.index`` ≥ ``first_index - 1``).
+
+        It may be metadata only, the state itself then goes another way, and may be newer there: the transport puts the metadata of
+        what it really sends into the message. Raises SnapshotUnavailableError.
+        """
+
 
 class MemoryLogStorage:
     """The log in a list. ``entries[0]`` is a stand-in for the last compacted entry: only its index and term count."""
@@ -41,6 +52,7 @@ class MemoryLogStorage:
         snapshot = snapshot or SnapshotMetadata()
         self.hard_state = hard_state or HardState()
         self.conf_state = snapshot.conf_state
+        self._snapshot = snapshot
         self._entries: list[Entry] = [Entry(snapshot.term, snapshot.index)]
 
     def initial_state(self) -> tuple[HardState, ConfState]:
@@ -94,3 +106,25 @@ class MemoryLogStorage:
 
     def entry_count(self) -> int:
         return len(self._entries) - 1
+
+    def snapshot(self) -> Snapshot:
+        """Metadata only."""
+        if self._snapshot.index == 0 or self._snapshot.index < self._entries[0].index:
+            raise SnapshotUnavailableError(f"the log begins after {self._entries[0].index}, the last snapshot is of {self._snapshot.index}")
+        return Snapshot(metadata=self._snapshot)
+
+    def set_snapshot(self, metadata: SnapshotMetadata) -> None:
+        """The state machine can be sent as it was after ``metadata.index`` (or later). Older ones than the last are ignored.
+
+        Call it before ``compact`` passes the last one, or a member that lags finds no snapshot to start from.
+        """
+        if metadata.index > self._snapshot.index:
+            assert metadata.index <= self.last_index(), (metadata.index, self.last_index())
+            self._snapshot = metadata
+
+    def apply_snapshot(self, metadata: SnapshotMetadata) -> None:
+        """A snapshot from the leader is installed: it takes the place of the whole log."""
+        assert metadata.index > self._entries[0].index, (metadata.index, self._entries[0].index)
+        self._snapshot = metadata
+        self.conf_state = metadata.conf_state
+        self._entries = [Entry(metadata.term, metadata.index)]

@@ -46,6 +46,65 @@ class ConfState:
     auto_leave: bool = False
 
 
+class ConfChangeType(enum.IntEnum):
+    ADD_NODE = 0
+    REMOVE_NODE = 1
+    UPDATE_NODE = 2
+    """Changes nothing here: the context tells the state machine what changed of the member."""
+    ADD_LEARNER_NODE = 3
+
+
+class ConfChangeTransition(enum.IntEnum):
+    """How a change comes about. A joint configuration needs majorities of the old and of the new voters (Raft §6)."""
+
+    AUTO = 0
+    """One change at a time is made directly (thesis §4.1), several by JOINT_IMPLICIT."""
+    JOINT_IMPLICIT = 1
+    """The leader leaves the joint configuration on its own, as soon as it is applied."""
+    JOINT_EXPLICIT = 2
+    """The joint configuration stays until a change without changes is proposed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfChange:
+    """One change of one member: ``raftpb.ConfChange``. ``member`` 0 (NO_MEMBER) asks for nothing, for one that is declined when applied."""
+
+    type: ConfChangeType
+    member: int
+    context: bytes = b""
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConfChangeSingle:
+    type: ConfChangeType
+    member: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfChangeV2:
+    """Several changes at a time. Without any it ends a joint configuration."""
+
+    changes: tuple[ConfChangeSingle, ...] = ()
+    transition: ConfChangeTransition = ConfChangeTransition.AUTO
+    context: bytes = b""
+
+    def leaves_joint(self) -> bool:
+        return not self.changes and self.transition is ConfChangeTransition.AUTO
+
+    def enters_joint(self) -> bool:
+        return self.transition is not ConfChangeTransition.AUTO or len(self.changes) > 1
+
+    def leaves_automatically(self) -> bool:
+        return self.transition is not ConfChangeTransition.JOINT_EXPLICIT
+
+
+def as_v2(change: ConfChange | ConfChangeV2) -> ConfChangeV2:
+    if isinstance(change, ConfChangeV2):
+        return change
+    return ConfChangeV2((ConfChangeSingle(change.type, change.member),), context=change.context)
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotMetadata:
     conf_state: ConfState = ConfState()
@@ -89,6 +148,11 @@ class Message:
     - APPEND_RESPONSE: ``index`` is the last entry that matches; when ``reject``, the refused index, with ``reject_hint`` and
       ``log_term`` naming the last entry of the follower's log that could match.
     - VOTE, PRE_VOTE: ``index`` and ``log_term`` name the candidate's last entry; ``term`` is the one it runs for.
+    - SNAPSHOT: ``snapshot``; answered by an APPEND_RESPONSE with the index that matches then.
+    - HEARTBEAT and its response: ``context`` is the round of reads that it confirms, if any.
+    - PROPOSE, READ_INDEX, TRANSFER_LEADER: forwarded to the leader. A READ_INDEX names the read in the data of its only entry, the
+      READ_INDEX_RESPONSE adds ``index``. ``sender`` of a TRANSFER_LEADER is the member that shall lead.
+    - TIMEOUT_NOW: the leader asks ``to`` to stand for election at once.
     """
 
     type: MessageType
@@ -116,6 +180,9 @@ LOCAL_MESSAGES: Final = frozenset(
     }
 )
 """Messages that a member sends only to itself; from the wire they are an offence."""
+
+LEADER_MESSAGES: Final = frozenset({MessageType.APPEND, MessageType.HEARTBEAT, MessageType.SNAPSHOT})
+"""Messages that only a leader sends."""
 
 RESPONSES: Final = frozenset(
     {

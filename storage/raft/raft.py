@@ -9,15 +9,29 @@ import random
 from dataclasses import replace
 from typing import Final
 
-from storage.raft import candidate, follower, leader
+from storage.raft import candidate, confchange, follower, leader
 from storage.raft.config import CAMPAIGN_TRANSFER, Config, Role
 from storage.raft.log import RaftLog
 from storage.raft.log_storage import LogStorage
-from storage.raft.messages import NO_MEMBER, Entry, EntryType, HardState, Message, MessageType
+from storage.raft.messages import (
+    LEADER_MESSAGES,
+    NO_MEMBER,
+    ConfChangeV2,
+    ConfState,
+    Entry,
+    EntryType,
+    HardState,
+    Message,
+    MessageType,
+)
+from storage.raft.read_only import ReadOnly, ReadState
 from storage.raft.tracker import ProgressTracker
 
 _DURABLE_FIRST: Final = frozenset({MessageType.APPEND_RESPONSE, MessageType.VOTE_RESPONSE, MessageType.PRE_VOTE_RESPONSE})
 """Messages that promise something about this member's disk: they leave after what they promise is written."""
+
+_FOR_ANOTHER: Final = frozenset({MessageType.PROPOSE, MessageType.READ_INDEX, MessageType.TRANSFER_LEADER})
+"""Messages that a follower passes on to the leader: they keep their sender."""
 
 
 class Raft:
@@ -30,7 +44,7 @@ class Raft:
         self.rng = rng
         hard_state, conf_state = storage.initial_state()
         self.log = RaftLog(storage)
-        self.tracker = ProgressTracker(conf_state, in_flight_max=config.in_flight_max)
+        self.tracker = ProgressTracker(conf_state, in_flight_max=config.in_flight_max, in_flight_bytes_max=config.in_flight_bytes_max)
         self.term = hard_state.term
         self.vote = hard_state.vote
         if hard_state.commit:
@@ -52,6 +66,13 @@ class Raft:
         self.heartbeat_elapsed = 0
         self.election_timeout = 0
         self.uncommitted_bytes = 0
+        self.read_only = ReadOnly(self.id)
+        self.read_states: list[ReadState] = []
+        self.committed_in_term = False
+        """The leader has committed an entry of its term: its commit index is at least that of all leaders before it (Raft §8)."""
+        self.lead_transferee = NO_MEMBER
+        self.pending_conf_index = 0
+        """No configuration change is in the log after this index; while it is not applied no further one is let in."""
         self.become_follower(self.term, NO_MEMBER)
 
     # -- values read from outside
@@ -60,8 +81,8 @@ class Raft:
         return HardState(self.term, self.vote, self.log.committed)
 
     def is_promotable(self) -> bool:
-        """Whether this member may stand for election."""
-        return self.tracker.is_voter(self.id)
+        """Whether this member may stand for election: a voter, and not one whose log is yet to come."""
+        return self.tracker.is_voter(self.id) and self.log.unstable.snapshot is None
 
     # -- sending
 
@@ -70,8 +91,8 @@ class Raft:
         if message.type in (MessageType.VOTE, MessageType.VOTE_RESPONSE, MessageType.PRE_VOTE, MessageType.PRE_VOTE_RESPONSE):
             assert message.term, message
             message = replace(message, sender=self.id)
-        elif message.type is MessageType.PROPOSE:
-            message = replace(message, sender=self.id)  # forwarded: has no term
+        elif message.type in _FOR_ANOTHER:
+            assert message.term == 0, message  # one may be passed on after a newer term began
         else:
             message = replace(message, sender=self.id, term=self.term)
         if message.type in _DURABLE_FIRST:
@@ -89,6 +110,10 @@ class Raft:
         self.election_elapsed = 0
         self.heartbeat_elapsed = 0
         self.uncommitted_bytes = 0
+        self.read_only.reset()
+        self.committed_in_term = False
+        self.lead_transferee = NO_MEMBER
+        self.pending_conf_index = 0
         self.draw_election_timeout()
         self.tracker.reset(last_index=self.log.last_index())
 
@@ -122,6 +147,8 @@ class Raft:
         mine = self.tracker.progress[self.id]
         mine.become_replicate()
         mine.recent_active = True
+        # Some change may be among the entries that are not applied here yet.
+        self.pending_conf_index = self.log.last_index()
         # An entry of its own term lets a leader find out what is committed (Raft §8); it weighs nothing.
         taken = leader.append_entries(self, [(b"", EntryType.NORMAL)])
         assert taken
@@ -148,8 +175,7 @@ class Raft:
             self._answer_older_term(message)
             return
         if message.type is MessageType.HUP:
-            if self.role is not Role.LEADER and self.is_promotable():
-                candidate.campaign(self, pre_vote=self.config.pre_vote)
+            candidate.maybe_campaign(self)
         elif message.type in (MessageType.VOTE, MessageType.PRE_VOTE):
             self._answer_vote(message)
         elif self.role is Role.LEADER:
@@ -170,8 +196,7 @@ class Raft:
             return True  # it asks about a term that has not begun
         if kind is MessageType.PRE_VOTE_RESPONSE and not message.reject:
             return True  # granted for the term that this member would begin
-        of_leader = kind in (MessageType.APPEND, MessageType.HEARTBEAT, MessageType.SNAPSHOT)
-        self.become_follower(message.term, message.sender if of_leader else NO_MEMBER)
+        self.become_follower(message.term, message.sender if kind in LEADER_MESSAGES else NO_MEMBER)
         return True
 
     def _answer_older_term(self, message: Message) -> None:
@@ -198,6 +223,27 @@ class Raft:
                 self.vote = message.sender
         else:
             self.send(Message(type=response, to=message.sender, term=self.term, reject=True))
+
+    # -- the configuration
+
+    def apply_conf_change(self, change: ConfChangeV2) -> ConfState:
+        """Make a committed change. Raises ConfChangeError, which no change does that a leader of this code let into the log."""
+        return self._switch(confchange.changed(self.tracker.config, change))
+
+    def restore_configuration(self, config: ConfState) -> None:
+        """Take the configuration of a snapshot. Raises ConfChangeError."""
+        assert self.role is Role.FOLLOWER, self.role
+        self.tracker.switch(confchange.normalized(config), last_index=self.log.last_index())
+
+    def _switch(self, config: ConfState) -> ConfState:
+        self.tracker.switch(config, last_index=self.log.last_index())
+        if self.role is Role.LEADER:
+            if self.tracker.is_voter(self.id):
+                leader.configuration_changed(self)
+            else:
+                # The leader of a configuration without it leads up to the commit of the change (thesis §4.2.2), which was now.
+                self.become_follower(self.term, NO_MEMBER)
+        return config
 
     # -- the leader's and a follower's account of the log's end
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.raft.messages import Entry
+from storage.raft.messages import Entry, Snapshot
 
 
 class Unstable:
@@ -10,14 +10,18 @@ class Unstable:
 
     Example: offset 5, entries 5 6 7, offset_in_progress 7: the log storage ends at 4, 5 and 6 are being written, 7 is not yet
     handed out. When the disk reports 6, offset becomes 7.
+
+    ``snapshot``, if any, is to be installed before the entries: it takes the place of the whole log before ``offset``.
     """
 
-    __slots__ = ("entries", "offset", "offset_in_progress")
+    __slots__ = ("entries", "offset", "offset_in_progress", "snapshot", "snapshot_in_progress")
 
     def __init__(self, offset: int) -> None:
         self.entries: list[Entry] = []
         self.offset = offset
         self.offset_in_progress = offset
+        self.snapshot: Snapshot | None = None
+        self.snapshot_in_progress = False
 
     def maybe_term(self, index: int) -> int | None:
         position = index - self.offset
@@ -29,9 +33,14 @@ class Unstable:
         """What has not been given to the disk yet."""
         return self.entries[self.offset_in_progress - self.offset :]
 
+    def next_snapshot(self) -> Snapshot | None:
+        """The snapshot, if it has not been given to the disk yet."""
+        return None if self.snapshot_in_progress else self.snapshot
+
     def accept_in_progress(self) -> None:
-        """All that ``next_entries`` gave is at the disk now."""
+        """All that ``next_entries`` and ``next_snapshot`` gave is at the disk now."""
         self.offset_in_progress = self.offset + len(self.entries)
+        self.snapshot_in_progress = self.snapshot is not None
 
     def stable_to(self, index: int, term: int) -> None:
         """The disk holds the entry (index, term) and all before it. An answer about an entry that a new leader has overwritten since
@@ -41,6 +50,19 @@ class Unstable:
         del self.entries[: index + 1 - self.offset]
         self.offset = index + 1
         self.offset_in_progress = max(self.offset_in_progress, self.offset)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Begin anew after ``snapshot``. What is at the disk now is of no use any more."""
+        self.entries = []
+        self.offset = self.offset_in_progress = snapshot.metadata.index + 1
+        self.snapshot = snapshot
+        self.snapshot_in_progress = False
+
+    def snapshot_stable(self, index: int) -> None:
+        """The snapshot of ``index`` is installed. A newer one may have come since."""
+        if self.snapshot is not None and self.snapshot.metadata.index == index:
+            self.snapshot = None
+            self.snapshot_in_progress = False
 
     def truncate_and_append(self, entries: list[Entry]) -> None:
         first = entries[0].index

@@ -47,8 +47,8 @@ def test_entries_come_back(entry: Entry) -> None:
 
 
 def test_entries_are_read_in_any_order_of_fields_and_with_fields_left_out() -> None:
-    assert codec.decode_entry(bytes.fromhex("22026869" "18ac02" "1002" "0801")) == Entry(2, 300, b"hi", EntryType.CONF_CHANGE)
-    assert codec.decode_entry(bytes.fromhex("1801" "1002")) == Entry(2, 1)
+    assert codec.decode_entry(bytes.fromhex("2202686918ac0210020801")) == Entry(2, 300, b"hi", EntryType.CONF_CHANGE)
+    assert codec.decode_entry(bytes.fromhex("18011002")) == Entry(2, 1)
     assert codec.decode_entry(b"") == Entry(0, 0)
     assert codec.decode_entry(codec.encode_entry(Entry(2, 300, b"hi")) + bytes.fromhex("2801")) == Entry(2, 300, b"hi")
 
