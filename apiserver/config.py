@@ -26,6 +26,18 @@ class StoreConfig(BaseModel):
     unsafe_no_fsync: bool = False
 
 
+class EtcdConfig(BaseModel):
+    """Of an external etcd cluster; files are PEM."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: URLs of client ports
+    servers: tuple[str, ...]
+    cafile: Path | None = None
+    certfile: Path | None = None
+    keyfile: Path | None = None
+
+
 class ServerConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,4 +71,8 @@ class ServerConfig(BaseModel):
     event_ttl_seconds: int = 3600
     #: how long old versions are kept at least, for watches and pages to go on with; 0: for ever
     etcd_compaction_interval_seconds: float = Field(default=300.0, ge=0)
+    #: of the keys of all objects; another than the usual one lets several clusters share an etcd
+    etcd_prefix: str = Field(default="/registry", pattern=r"^/[^/]+(/[^/]+)*$")
+    #: the store, in place of the embedded one
+    etcd: EtcdConfig | None = None
     store: StoreConfig

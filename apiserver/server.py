@@ -63,7 +63,9 @@ class ApiServer:
         self.schemas = SchemaSet.load(config.kubernetes_version)
         self.store_requests = StoreRequestMetrics()
         self._kv = kv
-        self.objects = ObjectStore(MeasuredKV(kv, self.store_requests.observe))
+        prefix = f"{config.etcd_prefix}/"
+        measured = MeasuredKV(kv, self.store_requests.observe, registry_prefix=prefix)
+        self.objects = ObjectStore(measured, registry_prefix=prefix)
         source = random.Random(os.urandom(32))  # for names and uids, which need not be secret
         self.allocators = MemoryServiceAllocators(config.service_cluster_ip_range, config.service_node_port_range, source)
         self.env = Environment(random=source, allocators=self.allocators, managers=SchemaFieldManagers(self.schemas))
@@ -129,13 +131,20 @@ class ApiServer:
 
     def _build_health(self) -> health.HealthEndpoints:
         """What is no resource request: probes, and behind them the documents."""
-        store = health.HealthCheck(name="etcd", check=lambda: "" if self.objects.alive else "the store has stopped")
+        store = health.HealthCheck(name="etcd", check=self._store_problem)
         started = health.HealthCheck(
             name="poststarthook/bootstrap", check=lambda: "" if self.ready else "not started yet, or about to end"
         )
         self.documents = LazyApp(self._build_documents)
         self.health = health.HealthEndpoints(self.documents, healthz=(store, started), livez=(store,), readyz=(store, started))
         return self.health
+
+    def _store_problem(self) -> str:
+        """An external store tells what it suffers from; of the embedded one it is enough that its changes arrive."""
+        return "" if self.objects.alive and not self._kv_problem() else self._kv_problem() or "the changes of the store do not arrive"
+
+    def _kv_problem(self) -> str:
+        return str(getattr(self._kv, "problem", ""))
 
     def _build_documents(self) -> Any:
         """Version, metrics, discovery, OpenAPI: documents about what is served, on FastAPI."""
@@ -231,7 +240,18 @@ async def serve_over(
 async def serve(
     config: ServerConfig, listener: socket.socket, *, stop: asyncio.Event, on_ready: OnReady | None = None
 ) -> None:
-    """``serve_over`` the embedded store in ``config.store.data_dir``. Raises storage.errors.StoreError for a store that cannot be used."""
+    """``serve_over`` the embedded store in ``config.store.data_dir``, or over an external etcd. Raises storage.errors.StoreError where it
+    cannot be used."""
+    if config.etcd is not None:
+        from apiserver import external_etcd
+
+        kv = await external_etcd.connected(config.etcd, stop)
+        if kv is not None:
+            try:
+                await serve_over(config, listener, kv, stop=stop, on_ready=on_ready)
+            finally:
+                await kv.close()
+        return
     from storage.config import MemberConfig
     from storage.member.member import Member
 

@@ -250,6 +250,11 @@ class KV(Protocol):
 
     events_are_immediate: bool
 
+    @property
+    def progress_on_request(self) -> bool:
+        """Whether every watcher soon has a batch of at least the revision that ``read_revision`` has answered, even if none of the
+        changes up to it are in its range. True wherever ``events_are_immediate``; of external stores some cannot promise it."""
+
     def local_revision(self) -> int | None:
         """The revision a linearizable read would see, if that is known here without I/O (a single voter that leads); else None."""
 

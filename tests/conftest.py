@@ -15,6 +15,20 @@ settings.register_profile("ci", deadline=None, derandomize=True, database=None, 
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
+def pytest_configure() -> None:
+    if os.environ.get("SAMPAN_TEST_ETCD"):
+        from tests import etcd_backed
+
+        etcd_backed.install()
+
+
+def pytest_unconfigure() -> None:
+    if os.environ.get("SAMPAN_TEST_ETCD"):
+        from tests import etcd_backed
+
+        etcd_backed.end()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write the actual output into datadriven test files")
 

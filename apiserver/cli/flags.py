@@ -91,6 +91,13 @@ def port_range(text: str) -> str:
     return text
 
 
+def key_prefix(text: str) -> str:
+    parts = text.removesuffix("/").split("/")
+    if len(parts) < 2 or parts[0] or not all(parts[1:]):
+        raise argparse.ArgumentTypeError(f"invalid prefix {text!r}: write for example /registry or /clusters/a")
+    return "/".join(parts)
+
+
 def node_name(text: str) -> str:
     problems = dns1123_subdomain(text)
     if problems:
@@ -141,7 +148,13 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     access.add_argument("--enable-admission-plugins", type=names, default=(), help="plugins besides the default ones")
     access.add_argument("--disable-admission-plugins", type=names, default=(), help="default plugins to leave out")
     access.add_argument("--audit-log-path", type=Path, help="append a JSON line for each request to this file (default: no audit log)")
-    store = parser.add_argument_group("store")
+    etcd = parser.add_argument_group("store: an external etcd, in place of the embedded one")
+    etcd.add_argument("--etcd-servers", type=names, default=(), help="URLs of its client ports, with commas between: https://host:2379,…")
+    etcd.add_argument("--etcd-cafile", type=Path, help="whom to trust as etcd (default: the system's authorities)")
+    etcd.add_argument("--etcd-certfile", type=Path, help="the certificate that we show to etcd")
+    etcd.add_argument("--etcd-keyfile", type=Path, help="its key")
+    etcd.add_argument("--etcd-prefix", type=key_prefix, default="/registry", help="what all keys begin with (default /registry)")
+    store = parser.add_argument_group("store: the embedded one")
     store.add_argument("--name", default="default", help="this member's name")
     store.add_argument("--wal-dir", type=Path, help="where the write-ahead log is (default in the data directory)")
     store.add_argument("--snapshot-count", type=count, default=10_000, help="applied entries between snapshots of the log")

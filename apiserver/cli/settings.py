@@ -18,7 +18,7 @@ from apiserver.authorization.union import check_modes
 from apiserver.cli.datadir import DataDir, DataDirError
 from apiserver.cli.errors import CommandError, UsageError
 from apiserver.cli.pki import write_private
-from apiserver.config import ServerConfig, StoreConfig
+from apiserver.config import EtcdConfig, ServerConfig, StoreConfig
 from apiserver.filters.audit import AuditLog
 
 
@@ -30,6 +30,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file", "token_auth_file", "service_account_key_file"):
         _readable(flag, getattr(flags, flag))
     _readable("service_account_signing_key_file", flags.service_account_signing_key_file)
+    etcd = _etcd(flags)
     _check_pem(flags)
     _check_access(flags)
     try:
@@ -59,6 +60,8 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             min_request_timeout_seconds=flags.min_request_timeout,
             event_ttl_seconds=int(flags.event_ttl),
             etcd_compaction_interval_seconds=flags.etcd_compaction_interval,
+            etcd_prefix=flags.etcd_prefix,
+            etcd=etcd,
             store=StoreConfig(
                 data_dir=data_dir.path,
                 wal_dir=flags.wal_dir,
@@ -75,6 +78,29 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
         first = error.errors()[0]
         flag = str(first["loc"][-1]).replace("_", "-")
         raise UsageError(f"--{flag}: {first['msg']}") from error
+
+
+def _etcd(flags: argparse.Namespace) -> EtcdConfig | None:
+    """Raises UsageError, DataDirError for what etcd's client could not work with."""
+    files = ("etcd_cafile", "etcd_certfile", "etcd_keyfile")
+    if not flags.etcd_servers:
+        for flag in files:
+            if getattr(flags, flag) is not None:
+                raise UsageError(f"--{flag.replace('_', '-')} is of use only with --etcd-servers")
+        return None
+    from storage.etcdclient.config import ClientConfig
+
+    for flag in files:
+        _readable(flag, getattr(flags, flag))
+    try:
+        ClientConfig(
+            endpoints=flags.etcd_servers, ca_file=flags.etcd_cafile, cert_file=flags.etcd_certfile, key_file=flags.etcd_keyfile
+        ).validate()
+    except ValueError as error:
+        raise UsageError(f"--etcd-servers: {error}") from error
+    return EtcdConfig(
+        servers=flags.etcd_servers, cafile=flags.etcd_cafile, certfile=flags.etcd_certfile, keyfile=flags.etcd_keyfile
+    )
 
 
 def _check_access(flags: argparse.Namespace) -> None:
@@ -114,6 +140,14 @@ def _check_pem(flags: argparse.Namespace) -> None:
         (
             "service-account-signing-key-file",
             flags.service_account_signing_key_file,
+            lambda content: serialization.load_pem_private_key(content, None),
+            "private key without a password",
+        ),
+        ("etcd-cafile", flags.etcd_cafile, x509.load_pem_x509_certificates, "certificate"),
+        ("etcd-certfile", flags.etcd_certfile, x509.load_pem_x509_certificates, "certificate"),
+        (
+            "etcd-keyfile",
+            flags.etcd_keyfile,
             lambda content: serialization.load_pem_private_key(content, None),
             "private key without a password",
         ),

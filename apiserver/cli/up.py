@@ -179,7 +179,9 @@ def controllers_command(flags: argparse.Namespace, data_dir: Path, server: str) 
     authority = open_pki(data_dir).ca
     command += ["--cluster-signing-cert-file", str(authority.certificate), "--cluster-signing-key-file", str(authority.key)]
     command += ["--cluster-signing-duration", str(flags.cluster_signing_duration)]
-    command += ["--identity", f"sampan-{flags.name}"]
+    # On an external etcd servers of one name may run on several machines: only one of them has this address.
+    where = f"-{socket.gethostname()}-{server.rpartition(':')[2]}" if flags.etcd_servers else ""
+    command += ["--identity", f"sampan-{flags.name}{where}"]
     for number in range(1, flags.nodes + 1):
         name = f"node-{number}"
         command += ["--node", f"{name}={write_node_kubeconfig(data_dir, server, name)}"]
@@ -247,11 +249,14 @@ def say(text: str) -> None:
 
 
 def announce(config: ServerConfig, server: str, admin: Path, data_dir: Path, seconds: float) -> None:
+    where = f"Data is in {data_dir}."
+    if config.etcd is not None:
+        where = f"Objects are in etcd at {', '.join(config.etcd.servers)} under {config.etcd_prefix}; keys and kubeconfigs in {data_dir}."
     say(
         f"Sampan serves Kubernetes {config.kubernetes_version} on {server} (ready after {seconds:.1f} s)\n"
         f"\n"
         f"  export KUBECONFIG={admin}\n"
         f"  kubectl get nodes\n"
         f"\n"
-        f"Data is in {data_dir}. Stop with Ctrl-C.\n"
+        f"{where} Stop with Ctrl-C.\n"
     )

@@ -4,12 +4,15 @@
 
 ``drain`` is a plain call that takes what the store has ready. With a store whose events are immediate (the embedded one) a reader
 that drains first has seen every acknowledged write, so that reads from the cache are linearizable and never wait. With a store whose
-events come over the network a reader waits until the watch has reached the revision that a linearizable read answers.
+events come over the network a reader waits until the watch has reached the revision that a linearizable read answers; where the store
+cannot tell that (``can_wait`` is false: an old etcd), linearizable reads go to the store itself.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 
 from apiserver.objectstore import codec
 from apiserver.objectstore.cache_watcher import CacheWatcher
@@ -17,10 +20,16 @@ from apiserver.objectstore.interface import REGISTRY_PREFIX, FutureRevisionError
 from apiserver.objectstore.watch_cache import WatchCache
 from storage import api, errors
 
+_log = logging.getLogger(__name__)
+
 #: Objects read at once while loading: bounds the memory that a page needs beside the caches.
 LOAD_PAGE_OBJECTS = 2_000
 #: How long a read waits for a revision that has not come (kube-apiserver's 3 s).
 FRESHNESS_TIMEOUT_SECONDS = 3.0
+#: How long a write's answer waits for its own event, so that whoever wrote finds it in the caches. What comes later comes later.
+OWN_EVENT_SECONDS = 1.0
+#: Between attempts to load everything again from a store that is away.
+RELOAD_PAUSE_SECONDS = 1.0
 #: Batches taken before other tasks get a turn.
 BATCHES_PER_TURN = 512
 
@@ -28,9 +37,10 @@ BATCHES_PER_TURN = 512
 class EventSource:
     """Owns the caches. ``revision``: every change up to it is in the caches."""
 
-    def __init__(self, kv: api.KV) -> None:
+    def __init__(self, kv: api.KV, registry_prefix: str = REGISTRY_PREFIX) -> None:
         self._kv = kv
-        self._prefix = REGISTRY_PREFIX.encode()
+        self.registry_prefix = registry_prefix
+        self._prefix = registry_prefix.encode()
         self._caches: dict[bytes, WatchCache] = {}
         self._two_part: set[bytes] = set()
         self._loading: dict[WatchCache, list[tuple[str, api.Event]]] = {}
@@ -57,7 +67,7 @@ class EventSource:
         self._loading[cache] = missed
         self.add(cache)
         try:
-            objects, revision = await self._read(f"{REGISTRY_PREFIX}{cache.prefix}/".encode())
+            objects, revision = await self._read(f"{self.registry_prefix}{cache.prefix}/".encode())
         except BaseException:
             del self._caches[cache.prefix.encode()]
             raise
@@ -109,11 +119,19 @@ class EventSource:
                     watcher.end()
 
     async def _reload(self) -> None:
-        """The store has compacted what was to come next: start from its newest state."""
+        """The store has compacted what was to come next: start from its newest state, as soon as it can be read."""
         assert self._watcher is not None
         self.alive = False
         self._watcher.cancel()
-        found, revision = await self._read(self._prefix)
+        while True:
+            try:
+                found, revision = await self._read(self._prefix)
+                break
+            except errors.StoppedError:
+                raise
+            except errors.UnavailableError as error:
+                _log.warning("the store cannot be read, another attempt follows: error=%s", error)
+                await asyncio.sleep(RELOAD_PAUSE_SECONDS)
         for cache in self._caches.values():
             cache.replace(found.get(cache, []), revision)
         self.revision = revision
@@ -186,12 +204,19 @@ class EventSource:
 
     # -- freshness -----------------------------------------------------------------------------------------------------------
 
+    @property
+    def can_wait(self) -> bool:
+        """Whether ``freshen`` is possible."""
+        return self._kv.progress_on_request
+
     def freshen_now(self) -> bool:
-        """Bring the caches to what a linearizable read would see, if that needs no I/O; whether it did."""
+        """Bring the caches to what a linearizable read would see, if that needs no I/O; whether it did. If it did not, the caches have
+        at least what is here already."""
         if not self._kv.events_are_immediate:
             return False
         revision = self._kv.local_revision()
         if revision is None:
+            self.drain()
             return False
         if revision != self.revision:
             self.drain()
@@ -203,12 +228,19 @@ class EventSource:
         """As ``freshen_now``, with waiting where it must be."""
         if self.freshen_now():
             return
+        assert self.can_wait, "nobody would say when the caches are there"
         revision = await self._kv.read_revision()
         if self._kv.events_are_immediate:
             self.drain()
             self.revision = max(self.revision, revision)
         else:
             await self.wait_for(revision)
+
+    async def see_own(self, revision: int) -> None:
+        """Return once the caches have this server's own write of ``revision``, or after a moment: it has happened in any case."""
+        if not self.freshen_now() and self.revision < revision and self.alive:
+            with contextlib.suppress(FutureRevisionError):
+                await self.wait_for(revision, OWN_EVENT_SECONDS)
 
     async def wait_for(self, revision: int, timeout_seconds: float = FRESHNESS_TIMEOUT_SECONDS) -> None:
         """Return once the caches have reached ``revision``; raises ``FutureRevisionError`` after the timeout."""

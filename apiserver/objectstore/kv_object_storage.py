@@ -9,7 +9,6 @@ from apiserver.objectstore import codec
 from apiserver.objectstore.cache_watcher import CacheWatcher
 from apiserver.objectstore.event_source import EventSource, prefix_end
 from apiserver.objectstore.interface import (
-    REGISTRY_PREFIX,
     ChangeEvent,
     ContendedError,
     EventType,
@@ -40,7 +39,7 @@ class KvObjectStorage:
         self._source = source
         self._leases = leases
         self._ttl_seconds = ttl_seconds
-        self._prefix = f"{REGISTRY_PREFIX}{cache.prefix}/"
+        self._prefix = f"{source.registry_prefix}{cache.prefix}/"
         self.cache = cache
 
     def _key(self, path: str) -> bytes:
@@ -65,14 +64,25 @@ class KvObjectStorage:
 
     async def get(self, path: str, min_revision: int = -1) -> StoredObject | None:
         """The newest version (``min_revision`` -1), what the cache has (0), or a version of a state not older than it."""
-        if not self._source.freshen_now():
-            if min_revision < 0:
-                await self._source.freshen()
-            elif min_revision > 0:
+        if self._source.freshen_now() or min_revision == 0:
+            if min_revision > self._source.revision:
                 await self._source.wait_for(min_revision)
-        elif min_revision > self._source.revision:
+        elif min_revision < 0 or min_revision > self._source.revision:
+            if not self._kv.events_are_immediate:
+                return await self._get_from_store(path, min_revision)  # one way there and back, and no waiting for the watch
+            await self._source.freshen()
             await self._source.wait_for(min_revision)
         return self.cache.get(path)
+
+    async def _get_from_store(self, path: str, min_revision: int) -> StoredObject | None:
+        answer = await self._kv.range(api.RangeRequest(key=self._key(path)))
+        if answer.header.revision < min_revision:
+            raise FutureRevisionError(min_revision, answer.header.revision)
+        if not answer.kvs:
+            return None
+        [kv] = answer.kvs
+        cached = self.cache.get(path)
+        return cached if cached is not None and cached.revision == kv.mod_revision else self._stored(kv)
 
     async def list_objects(
         self,
@@ -94,9 +104,11 @@ class KvObjectStorage:
             exact = max(after_revision, 0)
         elif match is RevisionMatch.EXACT or (match is RevisionMatch.UNSET and limit and revision > 0):
             exact = revision
-        if not self._source.freshen_now() and (revision < 0 or exact):
-            await self._source.freshen()
         wanted = exact or revision
+        if not self._source.freshen_now() and (wanted < 0 or wanted > self._source.revision):
+            if not self._source.can_wait:
+                return await self._list_from_store(selection, exact, limit, after, revision_min=revision)
+            await self._source.freshen()
         if wanted > self._source.revision:
             await self._source.wait_for(wanted)
         # The cache holds the state of every revision since the resource's last change.
@@ -112,8 +124,10 @@ class KvObjectStorage:
             remaining = self.cache.count(namespace) - self.cache.count_through(namespace, objects[-1].path)
         return ListResult(objects=objects, revision=shown, next_path=objects[-1].path, remaining=remaining)
 
-    async def _list_from_store(self, selection: Selection, revision: int, limit: int, after: str) -> ListResult:
-        """A list of a state that is no longer in the cache, page by page so that a selective list holds little."""
+    async def _list_from_store(
+        self, selection: Selection, revision: int, limit: int, after: str, *, revision_min: int = 0
+    ) -> ListResult:
+        """A list of a state that is not in the cache (``revision`` 0: of now), page by page so that a selective list holds little."""
         low = f"{self._prefix}{selection.namespace}/" if selection.namespace else self._prefix
         end = prefix_end(low.encode())
         key = max(low.encode(), self._key(after) + b"\0") if after else low.encode()
@@ -127,6 +141,9 @@ class KvObjectStorage:
                 raise ExpiredError(revision, error.compact_revision) from error
             except errors.FutureRevisionError as error:
                 raise FutureRevisionError(revision, self._source.revision) from error
+            revision = revision or page.header.revision
+            if revision < revision_min:
+                raise FutureRevisionError(revision_min, revision)
             for position, kv in enumerate(page.kvs):
                 obj = self._stored(kv)
                 if filtered and not selection.covers(obj):
@@ -145,10 +162,7 @@ class KvObjectStorage:
 
     async def read_back(self, path: str) -> StoredObject | None:
         """The newest version after a lost compare."""
-        if self._kv.events_are_immediate:
-            return await self.get(path)
-        answer = await self._kv.range(api.RangeRequest(key=self._key(path)))
-        return self._stored(answer.kvs[0]) if answer.kvs else None
+        return await self.get(path)
 
     # -- writes --------------------------------------------------------------------------------------------------------------
 
@@ -159,20 +173,23 @@ class KvObjectStorage:
         answer = await self._put(key, value, compare)
         if not answer.succeeded:
             raise KeyExistsError(path)
-        return self._written(path, value, answer.header.revision)
+        return await self._written(path, value, answer.header.revision)
 
     async def update(self, path: str, obj: dict[str, Any], expected_revision: int) -> StoredObject | None:
         """Replace the version ``expected_revision``; None where another version is there by now."""
         key, value = self._key(path), codec.encode(obj)
         answer = await self._put(key, value, api.Compare(key=key, target=api.CompareTarget.MOD, operand=expected_revision))
-        return self._written(path, value, answer.header.revision) if answer.succeeded else None
+        return await self._written(path, value, answer.header.revision) if answer.succeeded else None
 
     async def delete(self, path: str, expected_revision: int) -> int | None:
         """Delete the version ``expected_revision``; the revision of the deletion, or None where another version is there by now."""
         key = self._key(path)
         compare = api.Compare(key=key, target=api.CompareTarget.MOD, operand=expected_revision)
         answer = await self._kv.txn(api.TxnRequest(compare=(compare,), success=(api.DeleteRangeRequest(key=key),)))
-        return answer.header.revision if answer.succeeded else None
+        if not answer.succeeded:
+            return None
+        await self._source.see_own(answer.header.revision)
+        return answer.header.revision
 
     async def guaranteed_update(
         self, path: str, change: Callable[[StoredObject], Awaitable[dict[str, Any] | None]]
@@ -203,12 +220,12 @@ class KvObjectStorage:
         lease = await self._leases.lease_for(self._ttl_seconds)
         return await self._kv.txn(api.TxnRequest(compare=(compare,), success=(api.PutRequest(key=key, value=value, lease=lease),)))
 
-    def _written(self, path: str, value: bytes, revision: int) -> StoredObject:
+    async def _written(self, path: str, value: bytes, revision: int) -> StoredObject:
         """The written version: the cache's own where it has arrived there, so that its bytes exist once."""
-        if self._source.freshen_now():
-            cached = self.cache.get(path)
-            if cached is not None and cached.revision == revision:
-                return cached
+        await self._source.see_own(revision)
+        cached = self.cache.get(path)
+        if cached is not None and cached.revision == revision:
+            return cached
         return StoredObject(path, codec.served(value, revision), revision)
 
     # -- watches -------------------------------------------------------------------------------------------------------------
@@ -223,18 +240,24 @@ class KvObjectStorage:
         """
         if revision <= 0:
             if not self._source.freshen_now() and revision < 0:
+                if not self._source.can_wait:
+                    return await self._watch_from_store(selection, initial_events_end=initial_events_end)
                 await self._source.freshen()
             objects, _ = self.cache.select(selection)
             return self._live(selection, self._source.revision, initial_events_end=initial_events_end), objects
         self._source.freshen_now()
         if revision > self._source.revision:
             return self._live(selection, revision), []  # nothing is sent until the store has got past it
-        events = self.cache.history_after(revision)
-        if events is None:
-            events = await self._replay(selection, revision)
-            self._source.freshen_now()
+        events = await self._changes_after(selection, revision)
         watcher = self._live(selection, revision, events, initial_events_end=initial_events_end)
         return watcher, []
+
+    async def _watch_from_store(self, selection: Selection, *, initial_events_end: bool) -> tuple[CacheWatcher, list[StoredObject]]:
+        """The state of now from the store, and what the cache has got and will get after it."""
+        found = await self._list_from_store(selection, 0, 0, "")
+        # the list may be ahead of the cache, and the cache may have got ahead of the list
+        events = await self._changes_after(selection, found.revision) if found.revision < self._source.revision else None
+        return self._live(selection, found.revision, events, initial_events_end=initial_events_end), found.objects
 
     def _live(
         self, selection: Selection, after: int, events: list[ChangeEvent] | None = None, *, initial_events_end: bool = False
@@ -243,32 +266,53 @@ class KvObjectStorage:
         if events:
             watcher.push_all([event for event in events if self.cache.covers(selection, event)])
         if initial_events_end:
-            watcher.bookmark(self._source.revision, initial_events_end=True)
+            watcher.bookmark(max(after, self._source.revision), initial_events_end=True)
         self.cache.register(watcher)
         return watcher
 
-    async def _replay(self, selection: Selection, revision: int) -> list[ChangeEvent]:
-        """The changes after ``revision`` up to the caches' revision, from the store's own history."""
-        low = (f"{self._prefix}{selection.namespace}/" if selection.namespace else self._prefix).encode()
+    async def _changes_after(self, selection: Selection, revision: int) -> list[ChangeEvent]:
+        """The changes after ``revision`` that the cache has seen: from its window, and what is older than it from the store. Nothing is
+        awaited after the window is read, so what comes next comes live."""
+        replayed: list[ChangeEvent] = []
+        while (recent := self.cache.history_after(revision)) is None:
+            events, revision = await self._replay(selection, revision)
+            replayed += events
+            self._source.freshen_now()
+        return replayed + recent
+
+    async def _replay(self, selection: Selection, revision: int) -> tuple[list[ChangeEvent], int]:
+        """The changes after ``revision`` from the store's own history, and the revision that they are complete up to, which is at least
+        that of the caches when this was called."""
+        namespace = selection.namespace
+        goal = self._source.revision
+        if not self._source.can_wait:
+            # Nobody says that the last one has come, but we know it: the resource's last change, provided that the cache has seen it
+            # happen. What was deleted before it was loaded has left no trace in it.
+            if revision < self.cache.started_at:
+                raise ExpiredError(revision, self.cache.started_at)
+            goal, namespace = self.cache.changed_at, ""
+        low = (f"{self._prefix}{namespace}/" if namespace else self._prefix).encode()
         request = api.WatchRequest(key=low, range_end=prefix_end(low), start_revision=revision + 1, prev_kv=True)
         watcher = self._kv.watch(request)
         events: list[ChangeEvent] = []
         reached = revision
         try:
-            while True:
+            if self._source.can_wait and not self._kv.events_are_immediate:
+                await self._kv.read_revision()  # and so asks the watch to come to it
+            while reached < goal:
                 batch = watcher.take()
                 if batch is not None:
                     events.extend(change for event in batch.events if (change := self._change(event)) is not None)
                     reached = batch.revision
-                    continue
-                if self._kv.events_are_immediate or reached >= self._source.revision:
-                    break
-                await watcher.wait()
+                elif self._kv.events_are_immediate:
+                    break  # it has taken all there is
+                else:
+                    await watcher.wait()
         except errors.CompactedError as error:
             raise ExpiredError(revision, error.compact_revision) from error
         finally:
             watcher.cancel()
-        return [event for event in events if event.revision <= self._source.revision]  # later ones come live
+        return events, max(reached, goal)
 
     def _change(self, event: api.Event) -> ChangeEvent | None:
         previous = self._stored(event.prev_kv) if event.prev_kv is not None else None
@@ -283,7 +327,10 @@ class KvObjectStorage:
 
     async def wait_for(self, revision: int) -> None:
         """Raises FutureRevisionError."""
-        await self._source.freshen()
+        if self._source.can_wait:
+            await self._source.freshen()
+        elif revision <= self._source.revision or revision <= await self._kv.read_revision():
+            return  # what is read next is read from the store
         await self._source.wait_for(revision)
 
     def current_revision(self) -> int:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from apiserver.objectstore.interface import REGISTRY_PREFIX
 from storage import api
 
 
@@ -31,20 +32,26 @@ def operation_of(request: api.TxnRequest) -> tuple[str, bytes]:
     return "txn", b""
 
 
-def type_of(key: bytes) -> str:
+def type_of(key: bytes, registry_prefix: bytes = REGISTRY_PREFIX.encode()) -> str:
     """``pods`` of ``/registry/pods/ns/p``."""
-    parts = key.split(b"/", 3)
-    if len(parts) < 3 or parts[1] != b"registry" or not parts[2]:
+    if not key.startswith(registry_prefix):
         return "other"
-    return parts[2].decode("latin-1")
+    return key[len(registry_prefix) :].partition(b"/")[0].decode("latin-1") or "other"
 
 
 class MeasuredKV:
     """An ``api.KV``: all of ``kv``, with ``range``, ``put`` and ``txn`` timed."""
 
-    def __init__(self, kv: api.KV, observe: StoreRequestObserver, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        kv: api.KV,
+        observe: StoreRequestObserver,
+        now: Callable[[], float] = time.monotonic,
+        registry_prefix: str = REGISTRY_PREFIX,
+    ) -> None:
         """``now``: a monotonic clock in seconds."""
         self._kv = kv
+        self._registry_prefix = registry_prefix.encode()
         self._observe = observe
         self._now = now
         self.events_are_immediate = kv.events_are_immediate
@@ -61,6 +68,10 @@ class MeasuredKV:
         self.watch = kv.watch
         self.status = kv.status
 
+    @property
+    def progress_on_request(self) -> bool:
+        return self._kv.progress_on_request
+
     async def range(self, request: api.RangeRequest) -> api.RangeResponse:
         start = self._now()
         failed = True
@@ -69,7 +80,8 @@ class MeasuredKV:
             failed = False
             return answer
         finally:
-            self._observe("list" if request.range_end else "get", type_of(request.key), self._now() - start, failed=failed)
+            operation = "list" if request.range_end else "get"
+            self._observe(operation, type_of(request.key, self._registry_prefix), self._now() - start, failed=failed)
 
     async def put(self, request: api.PutRequest) -> api.PutResponse:
         start = self._now()
@@ -79,7 +91,7 @@ class MeasuredKV:
             failed = False
             return answer
         finally:
-            self._observe("put", type_of(request.key), self._now() - start, failed=failed)
+            self._observe("put", type_of(request.key, self._registry_prefix), self._now() - start, failed=failed)
 
     async def txn(self, request: api.TxnRequest) -> api.TxnResponse:
         start = self._now()
@@ -90,4 +102,4 @@ class MeasuredKV:
             return answer
         finally:
             operation, key = operation_of(request)
-            self._observe(operation, type_of(key), self._now() - start, failed=failed)
+            self._observe(operation, type_of(key, self._registry_prefix), self._now() - start, failed=failed)

@@ -22,11 +22,13 @@ BOOTSTRAP_OPS_MAX = 100
 
 
 class ObjectStore:
-    """Add the resources, ``start``, then keep ``run`` running. ``now`` is a monotonic clock in seconds."""
+    """Add the resources, ``start``, then keep ``run`` running. ``now`` is a monotonic clock in seconds. ``registry_prefix``: what the keys
+    of all objects begin with, a slash at its end; with another than the usual one several clusters share a store."""
 
-    def __init__(self, kv: api.KV, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, kv: api.KV, now: Callable[[], float] = time.monotonic, registry_prefix: str = REGISTRY_PREFIX) -> None:
         self.kv = kv
-        self.source = EventSource(kv)
+        self.source = EventSource(kv, registry_prefix)
+        self._config_prefix = CONFIG_PREFIX if registry_prefix == REGISTRY_PREFIX else f"/config{registry_prefix}apiserver/"
         self._leases = LeaseReuser(kv, now)
         self._storages: dict[str, KvObjectStorage] = {}
 
@@ -76,12 +78,13 @@ class ObjectStore:
     async def create_missing(self, objects: list[tuple[str, str, dict[str, object]]]) -> int:
         """Create the (prefix, path, object) that are not there, all at once; how many were created. An object that somebody else
         creates meanwhile is left as it is."""
-        await self.source.freshen()
+        if self.source.can_wait:
+            await self.source.freshen()
         missing = [(prefix, path, obj) for prefix, path, obj in objects if self._storages[prefix].cache.get(path) is None]
         requests = []
         for start in range(0, len(missing), BOOTSTRAP_OPS_MAX):
             part = missing[start : start + BOOTSTRAP_OPS_MAX]
-            keys = [f"{REGISTRY_PREFIX}{prefix}/{path}".encode() for prefix, path, _ in part]
+            keys = [f"{self.source.registry_prefix}{prefix}/{path}".encode() for prefix, path, _ in part]
             puts = tuple(api.PutRequest(key=key, value=codec.encode(obj)) for key, (_, _, obj) in zip(keys, part, strict=True))
             absent = tuple(api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0) for key in keys)
             requests.append(self._create_all(api.TxnRequest(compare=absent, success=puts), puts))
@@ -100,13 +103,13 @@ class ObjectStore:
 
     async def write_configuration(self, member: str, flags: Mapping[str, object]) -> None:
         """The effective flags of one API server, for operators who look into the store; written only when they differ."""
-        key, value = f"{CONFIG_PREFIX}{member}".encode(), orjson.dumps(flags, option=orjson.OPT_SORT_KEYS, default=str)
+        key, value = f"{self._config_prefix}{member}".encode(), orjson.dumps(flags, option=orjson.OPT_SORT_KEYS, default=str)
         found = await self.kv.range(api.RangeRequest(key=key))
         if not found.kvs or found.kvs[0].value != value:
             await self.kv.put(api.PutRequest(key=key, value=value))
 
     async def is_empty(self) -> bool:
         """Whether no object was ever written."""
-        key = REGISTRY_PREFIX.encode()
+        key = self.source.registry_prefix.encode()
         answer = await self.kv.range(api.RangeRequest(key=key, range_end=prefix_end(key), limit=1, count_only=True))
         return answer.count == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable
@@ -23,6 +24,8 @@ _log = logging.getLogger(__name__)
 
 #: Between tries of one call: the first at once, then ever longer, so that a cluster without a leader is not stormed.
 RETRY_BACKOFF_SECONDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
+#: Between questions whether etcd is there.
+PROBE_SECONDS = 5.0
 #: Of one try: less is not worth a message.
 CALL_TIMEOUT_SECONDS_MIN = 0.01
 #: A single key that nobody has written: reading it costs etcd a ReadIndex and nothing else.
@@ -44,6 +47,7 @@ class EtcdKV:
         self._read_timeout_share = 1.0 if len(config.endpoints) == 1 else 0.5
         self._connections_made: Connections | None = None
         self._watchers: set[EtcdWatcher] = set()
+        self._probing: asyncio.Task[None] | None = None
         self._revision_reads = SharedRead(self._read_revision)
         self._closed = False
         #: what the last call that found no working endpoint said; "" after one that did
@@ -58,11 +62,27 @@ class EtcdKV:
             await made.open()
             self._connections_made = made
         await self.read_revision()
+        await self._learn_versions()
+        if self._probing is None:
+            self._probing = asyncio.create_task(self._probe())
+
+    async def _learn_versions(self) -> None:
         await asyncio.gather(*(self._learn_version(endpoint) for endpoint in self._connections.endpoints))
+
+    async def _probe(self) -> None:
+        """``problem`` is of now also where nobody calls: whoever watches our health may have stopped all who would."""
+        while True:
+            await asyncio.sleep(PROBE_SECONDS)
+            with contextlib.suppress(errors.StoreError):  # it is noted
+                await self.read_revision()
+                await self._learn_versions()
 
     async def close(self) -> None:
         """End watches, then connections. Idempotent."""
         self._closed = True
+        if self._probing is not None:
+            self._probing.cancel()
+            await asyncio.wait({self._probing})
         watchers = tuple(self._watchers)
         for watcher in watchers:
             watcher.stop()

@@ -58,6 +58,7 @@ class Member:
     """
 
     events_are_immediate = True
+    progress_on_request = True
 
     def __init__(self, config: MemberConfig, *, rng: random.Random | None = None, environment: Environment | None = None) -> None:
         """``rng`` draws ids of leases and election timeouts. Raises ValueError for a bad configuration."""

@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from apiserver.config import ServerConfig, StoreConfig
 from apiserver.server import ApiServer
-from tests.fakes.memory_kv import MemoryKV
+from storage import api as storage_api
+from tests.fakes.stores import store
 
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
@@ -84,7 +85,7 @@ class Watch:
 class Api:
     """``server`` is the real thing; requests are made as an administrator unless ``token`` says otherwise."""
 
-    def __init__(self, server: ApiServer, kv: MemoryKV) -> None:
+    def __init__(self, server: ApiServer, kv: storage_api.KV) -> None:
         self.server = server
         self.kv = kv
 
@@ -223,16 +224,17 @@ def config_in(directory: Path, **more: Any) -> ServerConfig:
 
 
 @contextlib.asynccontextmanager
-async def running(config: ServerConfig, kv: MemoryKV | None = None) -> AsyncIterator[Api]:
-    kv = kv or MemoryKV()
-    server = ApiServer(config, kv)
-    await server.start("127.0.0.1", 6443)
-    task = asyncio.create_task(server.run())
-    try:
-        api = Api(server, kv)
-        yield api
-    finally:
-        server.stop()
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+async def running(config: ServerConfig, kv: storage_api.KV | None = None) -> AsyncIterator[Api]:
+    """Over ``kv``, or over an empty store of the kind that the tests run on."""
+    async with contextlib.AsyncExitStack() as stack:
+        kv = kv if kv is not None else await stack.enter_async_context(store())
+        server = ApiServer(config, kv)
+        await server.start("127.0.0.1", 6443)
+        task = asyncio.create_task(server.run())
+        try:
+            yield Api(server, kv)
+        finally:
+            server.stop()
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task

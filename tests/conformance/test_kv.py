@@ -12,6 +12,7 @@ from storage.config import MemberConfig
 from storage.member.member import Member
 from tests.conformance.kv_suite import KVConformance
 from tests.fakes.memory_kv import MemoryKV
+from tests.fakes.travelling_kv import TravellingKV
 
 
 class TestMember(KVConformance):
@@ -27,3 +28,12 @@ class TestMemoryKV(KVConformance):
     @pytest.fixture
     async def kv(self) -> AsyncIterator[api.KV]:
         yield MemoryKV()
+
+
+@pytest.mark.parametrize("progress_on_request", [True, False])
+class TestTravellingKV(KVConformance):
+    @pytest.fixture
+    async def kv(self, progress_on_request: bool) -> AsyncIterator[api.KV]:
+        kv = TravellingKV(progress_on_request=progress_on_request)
+        yield kv
+        kv.close()

@@ -27,6 +27,7 @@ class MemoryKV:
     """One per event loop; ``MemoryKV()`` is an empty store at revision 1. ``fail_next`` makes the next request raise."""
 
     events_are_immediate = True
+    progress_on_request = True
 
     def __init__(self, backend: Backend | None = None, *, monotonic: Callable[[], float] = time.monotonic, seed: int = 0) -> None:
         self.backend = backend if backend is not None else MemoryBackend()
