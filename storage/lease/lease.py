@@ -9,21 +9,27 @@ NO_LEASE = 0
 
 
 class Lease:
-    """``expiry`` is in monotonic seconds, infinity while this member does not lead; ``remaining_ttl_seconds`` is a checkpoint of a
-    former leader, 0 for none."""
+    """``expiry`` is in monotonic seconds, infinity while this member does not lead; ``remaining_ttl_seconds`` is the checkpoint, 0 for
+    none; ``has_checkpoint`` is also true while one is on its way through the log."""
 
-    __slots__ = ("expiry", "id", "keys", "remaining_ttl_seconds", "ttl_seconds")
+    __slots__ = ("expiry", "has_checkpoint", "id", "keys", "remaining_ttl_seconds", "ttl_seconds")
 
     def __init__(self, id: int, ttl_seconds: int, remaining_ttl_seconds: int = 0) -> None:
         self.id = id
         self.ttl_seconds = ttl_seconds
         self.remaining_ttl_seconds = remaining_ttl_seconds
+        self.has_checkpoint = remaining_ttl_seconds > 0
         self.keys: set[bytes] = set()
         self.expiry = float("inf")
 
+    @property
+    def run_seconds(self) -> int:
+        """How long it runs when it is started anew: the checkpointed remainder, or else the whole TTL."""
+        return self.remaining_ttl_seconds or self.ttl_seconds
+
     def refresh(self, now: float, extend_seconds: float = 0.0) -> None:
-        """Run from ``now`` for the checkpointed remainder, or else the whole TTL."""
-        self.expiry = now + extend_seconds + (self.remaining_ttl_seconds or self.ttl_seconds)
+        """Run from ``now`` on."""
+        self.expiry = now + extend_seconds + self.run_seconds
 
     def encode(self) -> bytes:
         fields = ((b"\x08", self.id), (b"\x10", self.ttl_seconds), (b"\x18", self.remaining_ttl_seconds))

@@ -45,6 +45,20 @@ class LeaseQueue:
                 self.add(lease, lease.expiry)
         return expired
 
+    def pop_due(self, leases: dict[int, Lease], now: float, limit: int) -> list[Lease]:
+        """Take out up to ``limit`` leases that were added for a time at or before ``now``, earliest first."""
+        heap, queued = self._heap, self._queued
+        due: list[Lease] = []
+        while heap and heap[0][0] <= now and len(due) < limit:
+            at, lease_id = heapq.heappop(heap)
+            if queued.get(lease_id) != at:
+                continue
+            del queued[lease_id]
+            lease = leases.get(lease_id)
+            if lease is not None:
+                due.append(lease)
+        return due
+
     def next_expiry(self) -> float | None:
         """No lease expires before this time."""
         return self._heap[0][0] if self._heap else None

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from storage import api
+from storage.maintenance import AlarmType
 from storage.raft.codec import CodecError, fields, varint
 
 _HEAD: Final = struct.Struct(">QB")
@@ -39,8 +40,36 @@ class LeaseRevokeRequest:
     id: int
 
 
+class AlarmAction(enum.IntEnum):
+    ACTIVATE = 1
+    DEACTIVATE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmRequest:
+    """Deactivating: member 0 is every member, ``NONE`` every type."""
+
+    action: AlarmAction
+    member_id: int
+    alarm: AlarmType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseCheckpointRequest:
+    """Lease id → seconds that are left of it, 0 for its whole TTL, as the leader's clock has it."""
+
+    remaining_ttl_seconds: tuple[tuple[int, int], ...]
+
+
 InternalRequest: TypeAlias = (
-    api.PutRequest | api.DeleteRangeRequest | api.TxnRequest | CompactionRequest | LeaseGrantRequest | LeaseRevokeRequest
+    api.PutRequest
+    | api.DeleteRangeRequest
+    | api.TxnRequest
+    | CompactionRequest
+    | LeaseGrantRequest
+    | LeaseRevokeRequest
+    | AlarmRequest
+    | LeaseCheckpointRequest
 )
 
 
@@ -53,6 +82,8 @@ class Kind(enum.IntEnum):
     COMPACTION = 7
     LEASE_GRANT = 8
     LEASE_REVOKE = 9
+    ALARM = 10
+    LEASE_CHECKPOINT = 11
 
 
 class UnknownRequestError(CodecError):
@@ -74,6 +105,12 @@ def encode(request_id: int, request: InternalRequest) -> bytes:
             return _HEAD.pack(request_id, Kind.LEASE_GRANT) + _number(1, request.ttl_seconds) + _number(2, request.id)
         case LeaseRevokeRequest():
             return _HEAD.pack(request_id, Kind.LEASE_REVOKE) + _number(1, request.id)
+        case AlarmRequest():
+            body = _number(1, request.action) + _number(2, request.member_id) + _number(3, request.alarm)
+            return _HEAD.pack(request_id, Kind.ALARM) + body
+        case LeaseCheckpointRequest():
+            checkpoints = [_chunk(1, _number(1, id) + _number(2, remaining)) for id, remaining in request.remaining_ttl_seconds]
+            return _HEAD.pack(request_id, Kind.LEASE_CHECKPOINT) + b"".join(checkpoints)
     raise TypeError(f"not a request of the log: {type(request).__name__}")
 
 
@@ -102,6 +139,12 @@ def decode(data: bytes) -> tuple[int, InternalRequest]:
             return request_id, LeaseGrantRequest(ttl_seconds=numbers.get(1, 0), id=numbers.get(2, 0))
         case Kind.LEASE_REVOKE:
             return request_id, LeaseRevokeRequest(id=_numbers(body).get(1, 0))
+        case Kind.ALARM:
+            return request_id, _decode_alarm(body)
+        case Kind.LEASE_CHECKPOINT:
+            checkpoints = [_numbers(_bytes(content)) for number, content in fields(body) if number == 1]
+            remaining = tuple((numbers.get(1, 0), numbers.get(2, 0)) for numbers in checkpoints)
+            return request_id, LeaseCheckpointRequest(remaining_ttl_seconds=remaining)
     raise UnknownRequestError(f"an entry holds a request of kind {kind}: it was written by a newer version")
 
 
@@ -136,6 +179,19 @@ def _bytes(value: int | bytes) -> bytes:
 
 def _numbers(body: bytes) -> dict[int, int]:
     return {number: _int(value) for number, value in fields(body) if isinstance(value, int)}
+
+
+def _decode_alarm(body: bytes) -> AlarmRequest:
+    """AlarmRequest: action 1, memberID 2, alarm 3."""
+    numbers = _numbers(body)
+    try:
+        return AlarmRequest(
+            action=AlarmAction(numbers.get(1, 0)),
+            member_id=numbers.get(2, 0) & 0xFFFF_FFFF_FFFF_FFFF,
+            alarm=AlarmType(numbers.get(3, 0)),
+        )
+    except ValueError as error:
+        raise UnknownRequestError(f"an entry holds an alarm of a newer version: {error}") from None
 
 
 # PutRequest: key 1, value 2, lease 3, prev_kv 4, ignore_value 5, ignore_lease 6

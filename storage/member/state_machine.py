@@ -10,10 +10,11 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from storage import api, errors, failpoints
+from storage import api, errors, failpoints, maintenance
 from storage.backend.backend import Backend
 from storage.lease.lessor import Lessor
 from storage.member import request as log_request
+from storage.member.alarms import Alarms
 from storage.member.applier import Applier
 from storage.member.metrics import MemberMetrics
 from storage.member.proposals import Waiter
@@ -73,6 +74,7 @@ class StateMachine:
         self.backend = backend
         self.lessor = Lessor(backend, ttl_seconds_min=lease_ttl_seconds_min)
         self.store = WatchableStore(backend, self.lessor)
+        self.alarms = Alarms(backend)
         self.applier = Applier(self.store, self.lessor, make_header=headers.make, monotonic=self._loop.time)
         self.applied_index = self.store.store.consistent_index
         self.applied_term = 0
@@ -86,6 +88,8 @@ class StateMachine:
             log_request.CompactionRequest: self._apply_compaction,
             log_request.LeaseGrantRequest: self._apply_lease_grant,
             log_request.LeaseRevokeRequest: self._apply_lease_revoke,
+            log_request.AlarmRequest: self._apply_alarm,
+            log_request.LeaseCheckpointRequest: self._apply_lease_checkpoint,
         }
 
     def close(self) -> None:
@@ -130,6 +134,8 @@ class StateMachine:
         else:
             request = waiter.request
         try:
+            if not self.alarms.is_quiet:
+                self.alarms.check(request)
             response = self._handlers[type(request)](request)  # type: ignore[operator]
         except errors.CorruptError:
             raise
@@ -151,6 +157,22 @@ class StateMachine:
 
     def _apply_lease_revoke(self, request: log_request.LeaseRevokeRequest) -> api.ResponseHeader:
         return self.applier.lease_revoke(request.id)
+
+    def _apply_lease_checkpoint(self, request: log_request.LeaseCheckpointRequest) -> api.ResponseHeader:
+        now = self._loop.time()
+        for lease_id, remaining in request.remaining_ttl_seconds:
+            self.lessor.checkpoint(lease_id, remaining, now)
+        return self._headers.make(self.store.current_revision)
+
+    def _apply_alarm(self, request: log_request.AlarmRequest) -> maintenance.AlarmsResponse:
+        """Answers the alarms that were raised or taken off."""
+        if request.action is log_request.AlarmAction.ACTIVATE:
+            raised = self.alarms.activate(request.member_id, request.alarm)
+            changed: tuple[maintenance.Alarm, ...] = () if raised is None else (raised,)
+            logger.warning("alarm %s raised for member %016x", request.alarm.name, request.member_id)
+        else:
+            changed = self.alarms.deactivate(request.member_id, request.alarm)
+        return maintenance.AlarmsResponse(header=self._headers.make(self.store.current_revision), alarms=changed)
 
     # -- physical compaction
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import api
+from storage.maintenance import AlarmType
 from storage.member import request
 from storage.raft.codec import CodecError
 
@@ -44,6 +45,13 @@ requests = st.one_of(
     st.builds(request.CompactionRequest, revision=int64, physical=st.booleans()),
     st.builds(request.LeaseGrantRequest, id=int64, ttl_seconds=int64),
     st.builds(request.LeaseRevokeRequest, id=int64),
+    st.builds(
+        request.AlarmRequest, action=st.sampled_from(request.AlarmAction), member_id=ids, alarm=st.sampled_from(AlarmType)
+    ),
+    st.builds(
+        request.LeaseCheckpointRequest,
+        remaining_ttl_seconds=st.lists(st.tuples(int64, st.integers(0, 1 << 40)), max_size=4).map(tuple),
+    ),
 )
 
 
