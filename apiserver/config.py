@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,6 +23,23 @@ class StoreConfig(BaseModel):
     heartbeat_interval: int = Field(default=30, ge=1)
     election_timeout: int = Field(default=150, ge=5)
     max_request_bytes: int = Field(default=1_572_864, ge=1)
+    #: name → peer URLs of all members at the first start; empty: this one alone
+    initial_cluster: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    initial_cluster_state: Literal["new", "existing"] = "new"
+    initial_cluster_token: str = "etcd-cluster"
+    #: empty: no peers, now or later
+    listen_peer_urls: tuple[str, ...] = ()
+    initial_advertise_peer_urls: tuple[str, ...] = ()
+    peer_cert_file: Path | None = None
+    peer_key_file: Path | None = None
+    peer_trusted_ca_file: Path | None = None
+    #: the client port; empty: closed
+    listen_client_urls: tuple[str, ...] = ()
+    advertise_client_urls: tuple[str, ...] = ()
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    trusted_ca_file: Path | None = None
+    client_cert_auth: bool = True
     #: skip fsync: for data that may be lost (``--ephemeral``)
     unsafe_no_fsync: bool = False
 

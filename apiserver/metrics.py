@@ -6,6 +6,7 @@ turned into text when somebody asks; ``prometheus_client`` shows what is about t
 
 from __future__ import annotations
 
+import enum
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
@@ -384,6 +385,41 @@ def expose_store(store: StoreMetrics, out: Exposition) -> None:
     )
     for name, help_text, value in counters:
         out.counter(name, help_text, one(value))
+
+
+class PeerFamily(Protocol):
+    """One metric of the traffic between members (``storage.member.peer_metrics.Family``)."""
+
+    @property
+    def kind(self) -> enum.Enum: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def help(self) -> str: ...
+    @property
+    def samples(self) -> Sequence[tuple[Labels, int | HistogramLike]]: ...
+
+
+def expose_peers(families: Iterable[PeerFamily], out: Exposition) -> None:
+    """Under etcd's names; what has no sample yet is left out."""
+    for family in families:
+        numbers = [(labels, value) for labels, value in family.samples if isinstance(value, int)]
+        histograms = [
+            (labels, value.cumulative(), value.sum, value.count) for labels, value in family.samples if not isinstance(value, int)
+        ]
+        if histograms:
+            out.histogram(family.name, family.help, histograms)
+        elif numbers:
+            (out.gauge if family.kind.value == "gauge" else out.counter)(family.name, family.help, numbers)
+
+
+def expose_certificates(metric: str, samples: Iterable[tuple[str, str, float]], out: Exposition) -> None:
+    """``samples``: file, purpose, seconds since the epoch."""
+    out.gauge(
+        metric,
+        "When a certificate that this server uses ends, in seconds since the epoch.",
+        (((("file", file), ("purpose", purpose)), seconds) for file, purpose, seconds in samples),
+    )
 
 
 Expose = Callable[[Exposition], None]

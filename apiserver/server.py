@@ -14,10 +14,10 @@ import os
 import random
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from apiserver import garbage_collection, health, metrics, tls
+from apiserver import embedded_store, garbage_collection, health, metrics, tls
 from apiserver.access import Access, build_access
 from apiserver.admission.build import build_admission_chain
 from apiserver.config import ServerConfig
@@ -47,11 +47,15 @@ from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import ResourceTable
 from apiserver.schemas.pruning import drop_unknown
 from apiserver.schemas.schema_set import SchemaSet
-from storage import api
+from storage import api, errors
+from storage.tls import EXPIRY_METRIC, CertificateExpiry
 
 OnReady = Callable[[], Any]
 
 logger = logging.getLogger(__name__)
+
+#: between two attempts to start over a store without a leader
+UNAVAILABLE_PAUSE_SECONDS = 0.1
 
 
 class ApiServer:
@@ -83,6 +87,7 @@ class ApiServer:
             disable=config.disable_admission_plugins,
         )
         self.metrics = RequestMetrics()
+        self._certificates: CertificateExpiry | None = None
         self.ready = False
         self.app = self._build_app()
 
@@ -119,6 +124,15 @@ class ApiServer:
         collect = getattr(self._kv, "collect_metrics", None)
         if collect is not None:
             metrics.expose_store(collect(), out)
+        collect_peers = getattr(self._kv, "collect_peer_metrics", None)
+        peers = collect_peers() if collect_peers is not None else None
+        if peers is not None:
+            metrics.expose_peers(peers.families(getattr(self._kv, "member_id", 0)), out)
+
+    def _expose_certificates(self, out: metrics.Exposition) -> None:
+        if self._certificates is None:
+            self._certificates = tls.certificate_expiry(self.config)
+        metrics.expose_certificates(EXPIRY_METRIC, self._certificates.samples(), out)
 
     def _drop_unserved(self, info: ResourceInfo, obj: Object) -> None:
         if info.builtin:
@@ -157,7 +171,7 @@ class ApiServer:
         app = FastAPI(title="Sampan", openapi_url=None, docs_url=None, redoc_url=None)
         app.include_router(discovery_routes.router(self.table))
         app.include_router(openapi_routes.router(self.table, self.schemas))
-        app.include_router(metrics.router((self.metrics.expose, self._expose_store)))
+        app.include_router(metrics.router((self.metrics.expose, self._expose_store, self._expose_certificates)))
         path_index.install(app, self.table, self.health.paths())
         return app
 
@@ -165,14 +179,16 @@ class ApiServer:
         """Load the caches and make sure of the system's objects. ``address`` and ``port``: where this server is reached."""
         from apiserver.bootstrap import create_system_objects
 
-        await self.objects.start()
+        await _once_available(self.objects.start)
         services = self.registry.storage("", "services").cache
         self.allocators.restore(obj.decode() for obj in services.values())
         services.observe(self._service_changed)
         ca = self.config.client_ca_file
         client_ca = ca.read_text(encoding="utf-8") if ca is not None else ""
-        await create_system_objects(self.registry, self.config.service_cluster_ip_range, address, port, client_ca=client_ca)
-        await self.objects.write_configuration(self.config.store.name, self.config.model_dump(mode="json"))
+        cidr = self.config.service_cluster_ip_range
+        await _once_available(lambda: create_system_objects(self.registry, cidr, address, port, client_ca=client_ca))
+        configuration = self.config.model_dump(mode="json")
+        await _once_available(lambda: self.objects.write_configuration(self.config.store.name, configuration))
         self.ready = True
 
     def _service_changed(self, new: StoredObject | None, old: StoredObject | None) -> None:
@@ -200,6 +216,35 @@ class ApiServer:
         self.objects.end_watches()
 
 
+async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
+    """Whether the work was done; False where ``stop`` was set before. Raises what it raises."""
+    tasks = (asyncio.create_task(work), asyncio.create_task(stop.wait()))
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    done = tasks[0].done()
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    if done:
+        await tasks[0]
+    return done
+
+
+async def _once_available(step: Callable[[], Awaitable[object]]) -> None:
+    """Do a step of the start, which can be done again, as often as the store has no leader to do it with: others may be starting too."""
+    warned = False
+    while True:
+        try:
+            await step()
+            return
+        except errors.StoppedError:
+            raise
+        except errors.UnavailableError as error:
+            if not warned:
+                warned = True
+                logger.warning("the start waits for the store: %s", error)
+            await asyncio.sleep(UNAVAILABLE_PAUSE_SECONDS)
+
+
 async def _load_ahead(server: ApiServer) -> None:
     """What a first request would wait for. Where that fails (no file can be opened while clients hold all that a process may have), the
     request that needs it tries again: no reason for the others to end."""
@@ -218,7 +263,9 @@ async def serve_over(
     context = tls.server_context(config.tls_cert_file, config.tls_private_key_file, config.client_ca_file)
     http = HttpListener(server.app, listener, context)
     host, port = listener.getsockname()[:2]
-    await server.start(host if host not in ("0.0.0.0", "::") else config.bind_address, port)
+    address = host if host not in ("0.0.0.0", "::") else config.bind_address
+    if not await _unless_stopped(server.start(address, port), stop):
+        return
     running = asyncio.create_task(server.run())
     stopped = asyncio.create_task(stop.wait())
     await http.start()
@@ -238,10 +285,15 @@ async def serve_over(
 
 
 async def serve(
-    config: ServerConfig, listener: socket.socket, *, stop: asyncio.Event, on_ready: OnReady | None = None
+    config: ServerConfig,
+    listener: socket.socket,
+    *,
+    stop: asyncio.Event,
+    on_ready: OnReady | None = None,
+    on_progress: embedded_store.OnProgress | None = None,
 ) -> None:
     """``serve_over`` the embedded store in ``config.store.data_dir``, or over an external etcd. Raises storage.errors.StoreError where it
-    cannot be used."""
+    cannot be used. ``on_progress`` is told now and then what the start waits for."""
     if config.etcd is not None:
         from apiserver import external_etcd
 
@@ -252,25 +304,6 @@ async def serve(
             finally:
                 await kv.close()
         return
-    from storage.config import MemberConfig
-    from storage.member.member import Member
-
-    store = config.store
-    member = Member(
-        MemberConfig(
-            data_dir=store.data_dir,
-            wal_dir=store.wal_dir,
-            name=store.name,
-            snapshot_count=store.snapshot_count,
-            quota_backend_bytes=store.quota_backend_bytes,
-            heartbeat_interval_ms=store.heartbeat_interval,
-            election_timeout_ms=store.election_timeout,
-            max_request_bytes=store.max_request_bytes,
-            unsafe_no_fsync=store.unsafe_no_fsync,
-        )
-    )
-    await member.start()
-    try:
-        await serve_over(config, listener, member, stop=stop, on_ready=on_ready)
-    finally:
-        await member.stop()
+    async with embedded_store.running_member(config.store, stop, on_progress) as member:
+        if member is not None:
+            await serve_over(config, listener, member, stop=stop, on_ready=on_ready)

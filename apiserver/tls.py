@@ -13,6 +13,9 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
+from apiserver.config import ServerConfig
+from storage import tls
+
 _log = logging.getLogger(__name__)
 
 _VERIFY_PEER = 1
@@ -29,8 +32,39 @@ class _SslContextHead(ctypes.Structure):
     _fields_ = [("refcount", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("ctx", ctypes.c_void_p)]
 
 
+def certificate_expiry(config: ServerConfig) -> tls.CertificateExpiry:
+    """Of every certificate that this server uses."""
+    expiry = tls.CertificateExpiry()
+    store = config.store
+    for purpose, path in (
+        ("apiserver", config.tls_cert_file),
+        ("client-ca", config.client_ca_file),
+        ("etcd-peer", store.peer_cert_file),
+        ("etcd-peer-ca", store.peer_trusted_ca_file),
+        ("etcd-server", store.cert_file),
+        ("etcd-ca", store.trusted_ca_file),
+    ):
+        if path is not None:
+            expiry.add(purpose, path)
+    return expiry
+
+
 def server_context(certificate: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
-    """A context for the listener. Raises OSError and ssl.SSLError for files that cannot be used."""
+    """A context for the listener, which takes new files for new connections. Raises OSError and ssl.SSLError for files that cannot be
+    used."""
+    files = [certificate, key] if client_ca is None else [certificate, key, client_ca]
+    reloaded = tls.Reloaded(files, lambda: _build(certificate, key, client_ca), purpose="API server")
+    first = reloaded.current()
+
+    def use_current(connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext) -> None:
+        connection.context = reloaded.current()
+
+    # Called in each handshake, whether the client names a server or not.
+    first.sni_callback = use_current
+    return first
+
+
+def _build(certificate: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate, key)

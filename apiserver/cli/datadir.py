@@ -4,7 +4,8 @@
 
     <data-dir>/
       sampan.lock                 held while a server runs on the directory
-      pki/                        CA, serving certificate, ServiceAccount key, client certificates
+      pki/                        CA, serving certificate, ServiceAccount key, client certificates; ``shared`` names the
+                                  directory of what members share, where --pki-dir gave one
       admin.kubeconfig …          one per identity, 0600
       member/                     the store
 """
@@ -74,11 +75,40 @@ class DataDir:
         return Serving(pki.ca.certificate, pair.certificate, pair.key, pki.service_account_key())
 
 
-def open_pki(data_dir: Path) -> Pki:
+def share_pki(data_dir: Path, shared: Path) -> None:
+    """From now on the authorities and the ServiceAccount key of this data directory are those in ``shared``."""
+    note = data_dir / "pki" / "shared"
     try:
-        return Pki(data_dir / "pki", datetime.datetime.now(datetime.UTC))
+        note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        note.write_text(f"{shared.absolute()}\n", encoding="utf-8")
     except OSError as error:
-        raise PkiError(f"cannot use {data_dir / 'pki'}: {error.strerror}; mend its permissions") from error
+        raise PkiError(f"cannot use {note}: {error.strerror}; mend its permissions") from error
+
+
+def make_shared_pki(directory: Path) -> None:
+    """All that the members of a cluster share."""
+    try:
+        pki = Pki(directory, datetime.datetime.now(datetime.UTC))
+        pki.service_account_key()
+        pki.etcd_ca()
+    except OSError as error:
+        raise PkiError(f"cannot use {error.filename or directory}: {error.strerror}; mend its permissions") from error
+
+
+def has_authorities(data_dir: Path) -> bool:
+    return any((data_dir / "pki" / name).exists() for name in ("ca.crt", "shared"))
+
+
+def open_pki(data_dir: Path) -> Pki:
+    directory = data_dir / "pki"
+    shared: Path | None = None
+    try:
+        note = directory / "shared"
+        if note.exists():
+            shared = Path(note.read_text(encoding="utf-8").strip())
+        return Pki(directory, datetime.datetime.now(datetime.UTC), shared)
+    except OSError as error:
+        raise PkiError(f"cannot use {error.filename or directory}: {error.strerror}; mend its permissions") from error
 
 
 def first_service_ip(cidr: str) -> str:

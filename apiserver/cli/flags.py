@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from apiserver.cli import cluster_flags
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 from apiserver.machinery.names import dns1123_subdomain
 
@@ -21,6 +22,8 @@ _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|h|m|s))")
 _UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 #: more hollow nodes than this in one process are refused: each renews a lease and holds a watch
 NODES_MAX = 500
+#: more voters make every write slower and survive what never happens (etcd's advice)
+MEMBERS_MAX = 7
 
 
 class Parser(argparse.ArgumentParser):
@@ -61,6 +64,13 @@ def node_count(text: str) -> int:
     number = count(text)
     if number > NODES_MAX:
         raise argparse.ArgumentTypeError(f"{number} nodes are too many for one process, at most {NODES_MAX}")
+    return number
+
+
+def member_count(text: str) -> int:
+    number = count(text)
+    if not 1 <= number <= MEMBERS_MAX:
+        raise argparse.ArgumentTypeError(f"invalid number of members {text!r}: 1 to {MEMBERS_MAX}")
     return number
 
 
@@ -162,6 +172,7 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     store.add_argument("--heartbeat-interval", type=count, default=30, help="milliseconds")
     store.add_argument("--election-timeout", type=count, default=150, help="milliseconds")
     store.add_argument("--max-request-bytes", type=count, default=1_572_864, help="largest write (default 1.5 MiB)")
+    cluster_flags.add_cluster_flags(parser)
 
 
 def add_controller_flags(parser: argparse.ArgumentParser) -> None:

@@ -1,8 +1,9 @@
-"""kubeconfig files (client-go ``clientcmd/api/v1``): one cluster, one user, one context, everything embedded."""
+"""kubeconfig files (client-go ``clientcmd/api/v1``): one user, everything embedded, a context for each server."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
 
 from apiserver.cli.pki import KeyPair, write_private
@@ -11,28 +12,47 @@ _TEXT = """\
 apiVersion: v1
 kind: Config
 clusters:
-- name: sampan
-  cluster:
-    server: {server}
-    certificate-authority-data: {ca}
-users:
+{clusters}users:
 - name: {user}
   user:
     client-certificate-data: {certificate}
     client-key-data: {key}
 contexts:
-- name: {user}@sampan
+{contexts}current-context: {current}
+"""
+_CLUSTER = """\
+- name: {name}
+  cluster:
+    server: {server}
+    certificate-authority-data: {ca}
+"""
+_CONTEXT = """\
+- name: {name}
   context:
-    cluster: sampan
+    cluster: {cluster}
     user: {user}
-current-context: {user}@sampan
 """
 
 
 def write(path: Path, *, server: str, ca: Path, client: KeyPair, user: str) -> Path:
     """Write ``path`` (0600, since it holds a key) where it does not say this already."""
+    return _write(path, {f"{user}@sampan": ("sampan", server)}, ca, client, user)
+
+
+def write_several(path: Path, *, servers: Mapping[str, str], ca: Path, client: KeyPair, user: str) -> Path:
+    """The same with a context for each server (name → URL); the first is the current one."""
+    return _write(path, {name: (name, server) for name, server in servers.items()}, ca, client, user)
+
+
+def _write(path: Path, contexts: Mapping[str, tuple[str, str]], ca: Path, client: KeyPair, user: str) -> Path:
+    authority = _encoded(ca)
     text = _TEXT.format(
-        server=server, user=user, ca=_encoded(ca), certificate=_encoded(client.certificate), key=_encoded(client.key)
+        clusters="".join(_CLUSTER.format(name=name, server=server, ca=authority) for name, server in contexts.values()),
+        contexts="".join(_CONTEXT.format(name=name, cluster=cluster, user=user) for name, (cluster, _) in contexts.items()),
+        user=user,
+        certificate=_encoded(client.certificate),
+        key=_encoded(client.key),
+        current=next(iter(contexts)),
     ).encode()
     if not path.exists() or path.read_bytes() != text:
         write_private(path, text)

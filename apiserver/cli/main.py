@@ -65,6 +65,22 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_server_flags(apiserver)
     apiserver.set_defaults(run=_up, nodes=0, no_controllers=True)
 
+    cluster = commands.add_parser("cluster", help="several members on this machine, each as 'up' would start it")
+    cluster.add_argument("--members", type=flags.member_count, default=3, help="how many (default 3)")
+    cluster.add_argument(
+        "--data-dir", type=Path, default=Path("sampan-cluster"), help="has a directory for each (default ./sampan-cluster)"
+    )
+    cluster.add_argument("--ephemeral", action="store_true", help="use a temporary directory, removed at the end")
+    cluster.add_argument("--base-port", type=flags.port, default=6443, help="of the first; each has the next ten (default 6443)")
+    cluster.add_argument("--nodes", type=flags.node_count, default=1, help="hollow nodes of each member (default 1)")
+    cluster.add_argument("--restart", action="store_true", help="start a member again that ends by itself")
+    cluster.add_argument("up_flags", nargs="*", metavar="-- FLAG", help="further flags of 'sampan up', for each")
+    cluster.set_defaults(run=_cluster)
+
+    pki = commands.add_parser("pki", help="make what the members of a cluster share: CAs and the ServiceAccount key")
+    pki.add_argument("directory", metavar="DIR", type=Path, help="for --pki-dir, copied to each machine")
+    pki.set_defaults(run=_pki)
+
     controllers = commands.add_parser("controllers", help="controllers and scheduler, against a running API server")
     flags.add_data_flags(controllers)
     flags.add_controller_flags(controllers)
@@ -112,6 +128,25 @@ def _up(parsed: argparse.Namespace) -> int:
         check_controllers(parsed)
     with _open_data_dir(parsed) as data_dir:
         return up.run(parsed, data_dir)
+
+
+def _cluster(parsed: argparse.Namespace) -> int:
+    from apiserver.cli import cluster
+
+    if not parsed.ephemeral:
+        return cluster.run(parsed, parsed.data_dir.absolute())
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="sampan-cluster-", ignore_cleanup_errors=True) as directory:
+        return cluster.run(parsed, Path(directory))
+
+
+def _pki(parsed: argparse.Namespace) -> int:
+    from apiserver.cli.datadir import make_shared_pki
+
+    make_shared_pki(parsed.directory.absolute())
+    _say(f"what members share is in {parsed.directory.absolute()}: copy it to each machine and give it with --pki-dir")
+    return 0
 
 
 def _controllers(parsed: argparse.Namespace) -> int:

@@ -15,16 +15,22 @@ from pydantic import ValidationError
 from apiserver.admission.chain import enabled_plugins
 from apiserver.authentication.token_file import parse_token_file
 from apiserver.authorization.union import check_modes
-from apiserver.cli.datadir import DataDir, DataDirError
+from apiserver.cli import cluster_flags
+from apiserver.cli.datadir import DataDir, DataDirError, has_authorities, open_pki, share_pki
 from apiserver.cli.errors import CommandError, UsageError
 from apiserver.cli.pki import write_private
 from apiserver.config import EtcdConfig, ServerConfig, StoreConfig
+from apiserver.embedded_store import member_config
 from apiserver.filters.audit import AuditLog
 
 
 def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     """Raises one line that names the flag: DataDirError where a named file cannot be used, UsageError where a value is wrong."""
+    cluster_flags.check_shared_pki(flags, has_authorities(data_dir.path))
+    if flags.pki_dir is not None:
+        share_pki(data_dir.path, flags.pki_dir)
     serving = data_dir.serving(flags.bind_address, flags.service_cluster_ip_range)
+    cluster = {} if flags.etcd_servers else cluster_flags.store_settings(flags, open_pki(data_dir.path))
     if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
     for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file", "token_auth_file", "service_account_key_file"):
@@ -34,7 +40,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     _check_pem(flags)
     _check_access(flags)
     try:
-        return ServerConfig(
+        config = ServerConfig(
             bind_address=flags.bind_address,
             secure_port=flags.secure_port,
             kubernetes_version=flags.kubernetes_version,
@@ -72,12 +78,18 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
                 election_timeout=flags.election_timeout,
                 max_request_bytes=flags.max_request_bytes,
                 unsafe_no_fsync=flags.ephemeral,
+                **cluster,
             ),
         )
     except ValidationError as error:
         first = error.errors()[0]
         flag = str(first["loc"][-1]).replace("_", "-")
         raise UsageError(f"--{flag}: {first['msg']}") from error
+    try:
+        member_config(config.store)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return config
 
 
 def _etcd(flags: argparse.Namespace) -> EtcdConfig | None:
@@ -88,6 +100,8 @@ def _etcd(flags: argparse.Namespace) -> EtcdConfig | None:
             if getattr(flags, flag) is not None:
                 raise UsageError(f"--{flag.replace('_', '-')} is of use only with --etcd-servers")
         return None
+    if cluster_flags.is_clustered(flags):
+        raise UsageError("--etcd-servers and --initial-cluster exclude each other: the store is etcd's, or of the members named")
     from storage.etcdclient.config import ClientConfig
 
     for flag in files:

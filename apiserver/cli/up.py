@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,9 @@ def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
         progress.done()
         announce(config, server, admin, data_dir.path, time.monotonic() - started)
 
-    return run_loop(_up(config, listener, command, ready))
+    # Among others it may wait for a leader, and controllers would have nobody to talk to.
+    early = not config.store.listen_peer_urls
+    return run_loop(_up(config, listener, command, ready, progress, controllers_early=early))
 
 
 def allow_open_files() -> None:
@@ -67,8 +69,17 @@ def run_loop(main: Coroutine[Any, Any, int]) -> int:
         return runner.run(main)
 
 
-async def _up(config: ServerConfig, listener: socket.socket, command: list[str] | None, ready: Any) -> int:
+async def _up(
+    config: ServerConfig,
+    listener: socket.socket,
+    command: list[str] | None,
+    ready: Callable[[], None],
+    progress: Progress,
+    *,
+    controllers_early: bool,
+) -> int:
     stop = asyncio.Event()
+    serves = asyncio.Event()
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
@@ -76,8 +87,12 @@ async def _up(config: ServerConfig, listener: socket.socket, command: list[str] 
     for number in numbers:
         loop.add_signal_handler(number, stop.set)
     second = SecondProcess(command) if command else None
-    if second:
+    if second and controllers_early:
         await second.start()
+
+    def on_ready() -> None:
+        ready()
+        serves.set()
 
     from apiserver import server as api_server
     from storage.errors import CorruptError, StoreError
@@ -85,8 +100,10 @@ async def _up(config: ServerConfig, listener: socket.socket, command: list[str] 
     end_server = asyncio.Event()
     try:
         async with asyncio.TaskGroup() as group:
-            serving = group.create_task(api_server.serve(config, listener, stop=end_server, on_ready=ready))
-            supervising = group.create_task(second.supervise(stop)) if second else None
+            serving = group.create_task(
+                api_server.serve(config, listener, stop=end_server, on_ready=on_ready, on_progress=progress.wait_for_leader)
+            )
+            supervising = group.create_task(second.supervise(stop, serves)) if second else None
             stopped = group.create_task(stop.wait())
             await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
             stop.set()
@@ -127,16 +144,23 @@ class SecondProcess:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        environment = dict(os.environ, PYTHONPATH=_import_root())
+        environment = dict(os.environ, PYTHONPATH=import_root())
         self._process = await asyncio.create_subprocess_exec(
             *self._command, stdin=asyncio.subprocess.PIPE, env=environment, start_new_session=True
         )
 
-    async def supervise(self, stop: asyncio.Event) -> None:
-        """Keep it running until ``stop``; then end it. Raises CommandError where it keeps ending by itself."""
+    async def supervise(self, stop: asyncio.Event, serves: asyncio.Event) -> None:
+        """Keep it running until ``stop``; then end it. One that was not started is, once ``serves`` is set. Raises CommandError where it
+        keeps ending by itself."""
         ends: list[float] = []
         stopping = asyncio.create_task(stop.wait())
         try:
+            if self._process is None:
+                serving = asyncio.create_task(serves.wait())
+                await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                serving.cancel()
+                if not stop.is_set():
+                    await self.start()
             while not stop.is_set():
                 assert self._process is not None
                 waiting = asyncio.create_task(self._process.wait())
@@ -182,13 +206,15 @@ def controllers_command(flags: argparse.Namespace, data_dir: Path, server: str) 
     # On an external etcd servers of one name may run on several machines: only one of them has this address.
     where = f"-{socket.gethostname()}-{server.rpartition(':')[2]}" if flags.etcd_servers else ""
     command += ["--identity", f"sampan-{flags.name}{where}"]
+    # The members of a cluster have nodes of their own: a node is of one process.
+    prefix = f"{flags.name}-" if flags.initial_cluster else ""
     for number in range(1, flags.nodes + 1):
-        name = f"node-{number}"
+        name = f"{prefix}node-{number}"
         command += ["--node", f"{name}={write_node_kubeconfig(data_dir, server, name)}"]
     return command
 
 
-def _import_root() -> str:
+def import_root() -> str:
     """The folder that our packages are imported from; ``-P`` keeps the working directory's out."""
     import apiserver
 
@@ -221,14 +247,25 @@ def url(listener: socket.socket, address: str) -> str:
 
 
 class Progress:
-    """One line on a terminal, rewritten at each step; nothing elsewhere."""
+    """One line on a terminal, rewritten at each step; nothing elsewhere, but for a wait on others."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
+        self._waited_for = ""
 
     def show(self, step: str) -> None:
         if self._shown:
             sys.stderr.write(f"\r\x1b[Kstarting: {step} …")
+            sys.stderr.flush()
+
+    def wait_for_leader(self, peers: str) -> None:
+        """The start waits for other members, possibly for long: it is said also where nobody looks at a terminal, once for each state."""
+        step = f"waiting for a leader of the store ({peers})"
+        if self._shown:
+            self.show(step)
+        elif step != self._waited_for:
+            self._waited_for = step
+            sys.stderr.write(f"sampan: {step}\n")
             sys.stderr.flush()
 
     def done(self) -> None:

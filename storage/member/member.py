@@ -18,6 +18,7 @@ from storage.member.environment import Environment, Lock
 from storage.member.membership import new_cluster_id, new_member_id
 from storage.member.metrics import MemberMetrics
 from storage.member.opening import Identity, OpenedLog
+from storage.member.peer_metrics import PeerMetrics
 from storage.member.proposals import Proposals
 from storage.member.quota import Quota
 from storage.member.raft_loop import Callbacks, RaftLoop
@@ -387,6 +388,11 @@ class Member:
             self._observe_sizes()
         metrics.proposals_pending = len(self._proposals) if self._running else 0
         return metrics
+
+    def collect_peer_metrics(self) -> PeerMetrics | None:
+        """Of the traffic with the peers, where there is a transport that counts."""
+        collect = getattr(self._environment.transport, "collect_metrics", None)
+        return None if collect is None else collect()
 
     # -- writing
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,6 +13,22 @@ from storage.member.metrics import Histogram
 ROUND_TRIP_SECONDS_BOUNDS: Final = tuple(0.0001 * 2**power for power in range(16))
 SNAPSHOT_SECONDS_BOUNDS: Final = tuple(0.1 * 2**power for power in range(10))
 """Both etcd's."""
+
+
+class Kind(enum.Enum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric with its samples: labels (name, value) …, and a number or a Histogram."""
+
+    kind: Kind
+    name: str
+    help: str
+    samples: tuple[tuple[tuple[tuple[str, str], ...], int | Histogram], ...]
 
 
 @dataclass(slots=True)
@@ -32,6 +50,45 @@ class PeerMetrics:
     round_trip_seconds: dict[int, Histogram] = field(default_factory=dict)  # peer_round_trip_time_seconds{To}
     snapshot_send_seconds: dict[int, Histogram] = field(default_factory=dict)  # snapshot_send_total_duration_seconds{To}
     snapshot_receive_seconds: dict[int, Histogram] = field(default_factory=dict)  # snapshot_receive_total_duration_seconds{From}
+
+    def families(self, local_id: int) -> list[Family]:
+        """All of them, for an exporter. Ids are in hexadecimal, as etcd shows them; what was said to a member whose id was not known yet
+        is left out."""
+        pairs = (
+            (Kind.GAUGE, "active_peers", "The current number of active peer connections.", self.active_peers),
+            (Kind.COUNTER, "disconnected_peers_total", "The total number of disconnected peers.", self.disconnected_peers),
+        )
+        found = [
+            Family(kind, f"etcd_network_{name}", text, tuple(
+                ((("Local", f"{local_id:x}"), ("Remote", f"{member_id:x}")), value) for member_id, value in sorted(counts.items())
+            ))
+            for kind, name, text, counts in pairs
+        ]  # fmt: skip
+        labelled: tuple[tuple[Kind, str, str, str, Mapping[int, int | Histogram]], ...] = (
+            (Kind.COUNTER, "peer_sent_bytes_total", "The total number of bytes sent to peers.", "To", self.sent_bytes),
+            (Kind.COUNTER, "peer_received_bytes_total", "The total number of bytes received from peers.", "From", self.received_bytes),
+            (Kind.COUNTER, "peer_sent_failures_total", "The total number of send failures from peers.", "To", self.sent_failures),
+            (Kind.COUNTER, "peer_received_failures_total", "The total number of receive failures from peers.", "From",
+             self.received_failures),
+            (Kind.COUNTER, "snapshot_send_success", "Total number of successful snapshot sends", "To", self.snapshot_send_success),
+            (Kind.COUNTER, "snapshot_send_failures", "Total number of snapshot send failures", "To", self.snapshot_send_failures),
+            (Kind.GAUGE, "snapshot_send_inflights_total", "Total number of inflight snapshot sends", "To", self.snapshot_send_inflights),
+            (Kind.COUNTER, "snapshot_receive_success", "Total number of successful snapshot receives", "From",
+             self.snapshot_receive_success),
+            (Kind.COUNTER, "snapshot_receive_failures", "Total number of snapshot receive failures", "From",
+             self.snapshot_receive_failures),
+            (Kind.GAUGE, "snapshot_receive_inflights_total", "Total number of inflight snapshot receives", "From",
+             self.snapshot_receive_inflights),
+            (Kind.HISTOGRAM, "peer_round_trip_time_seconds", "Round-Trip-Time histogram between peers", "To", self.round_trip_seconds),
+            (Kind.HISTOGRAM, "snapshot_send_total_duration_seconds", "Total latency distributions of v3 snapshot sends", "To",
+             self.snapshot_send_seconds),
+            (Kind.HISTOGRAM, "snapshot_receive_total_duration_seconds", "Total latency distributions of v3 snapshot receives", "From",
+             self.snapshot_receive_seconds),
+        )  # fmt: skip
+        for kind, name, text, label, values in labelled:
+            samples = tuple((((label, f"{member_id:x}"),), value) for member_id, value in sorted(values.items()) if member_id)
+            found.append(Family(kind, f"etcd_network_{name}", text, samples))
+        return found
 
     def observe_round_trip(self, member_id: int, seconds: float) -> None:
         _observe(self.round_trip_seconds, member_id, seconds, ROUND_TRIP_SECONDS_BOUNDS)

@@ -210,6 +210,15 @@ class PeerTransport:
         peer = self._peers.get(member_id)
         return None if peer is None else peer.active_since()
 
+    def describe_peers(self) -> str:
+        """One line on who is reached and who is not, for a person who waits."""
+        words = []
+        for member_id, peer in sorted(self._peers.items()):
+            where = ",".join(map(str, peer.link.urls))
+            problem = peer.link.last_problem.removeprefix(f"{where}: ")
+            words.append(f"{member_id:x} at {where} {'is reached' if peer.active_since() is not None else problem or 'is not reached yet'}")
+        return "; ".join(words)
+
     def collect_metrics(self) -> PeerMetrics:
         """The counters, with what is only known by looking."""
         for member_id in self._peers:
@@ -301,7 +310,9 @@ class PeerTransport:
         try:
             return await calls.call(method, body, timeout_seconds)
         finally:
-            calls.close("the call is over")
+            ending = calls.close("the call is over")
+            if ending:
+                await asyncio.wait(ending)
 
 
 def _removed(member_id: int) -> peer_codec.Refused:

@@ -21,9 +21,15 @@ WAIT_SECONDS = 10.0
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Below the range from which the system gives ports to connections: one of those could take it before it is listened on."""
+    while True:
+        port = random.SystemRandom().randrange(24_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 async def until(condition: Callable[[], object], what: str = "") -> None:
