@@ -123,6 +123,17 @@ class Member:
     def raft_term(self) -> int:
         return self._headers.term
 
+    def header(self) -> api.ResponseHeader:
+        """For answers that come with none: the newest revision that is applied here."""
+        return self._headers.make(self._machine.store.current_revision)
+
+    def has_leader(self) -> bool:
+        return self._running and self._raft.node.has_leader()
+
+    def is_learner(self) -> bool:
+        """Whether this member only learns: it has no vote, and answers serializable reads alone."""
+        return self.member_id in self._raft.node.conf_state().learners
+
     @property
     def applied_index(self) -> int:
         """The last entry of the log that is carried out here."""

@@ -44,13 +44,6 @@ class _History:
 
     committed: list[Entry] = field(default_factory=list)
     leaders: dict[int, int] = field(default_factory=dict)
-    votes: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def note_vote(self, message: Message) -> None:
-        """Raft §5.2: one vote a term, also over crashes."""
-        other = self.votes.setdefault((message.sender, message.term), message.to)
-        if other != message.to:
-            raise InvariantError(f"member {message.sender} votes in term {message.term} for {other} and for {message.to}")
 
     def note_leader(self, term: int, member: int) -> None:
         other = self.leaders.setdefault(term, member)
@@ -175,8 +168,6 @@ class RaftGroup:
 
     def send(self, messages: list[Message]) -> None:
         for message in messages:
-            if message.type is MessageType.VOTE_RESPONSE and not message.reject:
-                self.history.note_vote(message)
             if (message.sender, message.to) not in self._links_cut:
                 self._network.append(message)
 

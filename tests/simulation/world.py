@@ -14,15 +14,9 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, TypeVarTuple
-
-if TYPE_CHECKING:
-    from asyncio import BaseEventLoop as _Loop  # for the checker, which wants every method of a loop; files and sockets have none here
-else:
-    from asyncio import AbstractEventLoop as _Loop
+from typing import Any, ClassVar, Final, TypeVar
 
 T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 
 STEPS_PER_INSTANT_MAX: Final = 50_000
 """Callbacks run without time moving on: beyond it something spins."""
@@ -103,11 +97,12 @@ class World:
             return self._advance(deadline)
         position = self.rng.randrange(len(runnable)) if len(runnable) > 1 else 0
         process = runnable[position]
-        self.steps += process.run_ready()
+        process.run_one()
         if not process.can_run():
             process.is_marked = False
             runnable[position] = runnable[-1]
             runnable.pop()
+        self.steps += 1
         if self.steps > STEPS_PER_INSTANT_MAX:
             raise InvariantError(f"{self.steps} callbacks ran at {self.now:.3f} s without time moving on; the last in {process.name}")
         self.after_step(process)
@@ -142,7 +137,7 @@ class World:
         self._graveyard.clear()
 
 
-class ProcessLoop(_Loop):
+class ProcessLoop(asyncio.AbstractEventLoop):
     """The event loop of one process, for what asyncio's tasks, futures, timeouts and queues ask of one. No files, no sockets."""
 
     def __init__(self, world: World, name: str, *, rate: float, offset: float) -> None:
@@ -171,19 +166,15 @@ class ProcessLoop(_Loop):
             self.is_marked = True
             self.world.mark_runnable(self)
 
-    def run_ready(self) -> int:
-        """Run what is ready now, as one pass of asyncio's loop does; answers how many callbacks. (What other processes do at the same
-        instant cannot matter: nothing gets from one to the other without time passing.)"""
-        ready = self._ready
-        count = len(ready)
+    def run_one(self) -> None:
+        """Run the oldest ready callback."""
+        if not self.can_run():
+            return
+        handle = self._ready.popleft()
+        if handle.cancelled():
+            return
         with _Running(self):
-            for done in range(count):
-                if self.is_paused or self.is_dead:
-                    return done
-                handle = ready.popleft()
-                if not handle._cancelled:
-                    handle._run()
-        return count
+            handle._run()
 
     def pause(self) -> None:
         """As SIGSTOP does."""
@@ -210,7 +201,7 @@ class ProcessLoop(_Loop):
         assert self.is_dead
         for task in self._tasks:
             with contextlib.suppress(RuntimeError, Exception):
-                task.get_coro().close()
+                task.get_coro().close()  # type: ignore[union-attr]
         self._tasks = {}
 
     def enter(self) -> _Running:
@@ -222,23 +213,20 @@ class ProcessLoop(_Loop):
     def time(self) -> float:
         return self.offset + self.rate * self.world.now
 
-    def call_soon(self, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None) -> asyncio.Handle:
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
         self.make_ready(handle)
         return handle
 
-    def call_soon_threadsafe(
-        self, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
-    ) -> asyncio.Handle:
-        return self.call_soon(callback, *args, context=context)
+    call_soon_threadsafe = call_soon
 
     def call_later(
-        self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
+        self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(
-        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
+        self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         if not self.is_dead:
@@ -255,10 +243,10 @@ class ProcessLoop(_Loop):
         self,
         coro: Generator[Any, None, T] | Coroutine[Any, Any, T],
         *,
-        name: object = None,
+        name: str | None = None,
         context: contextvars.Context | None = None,
     ) -> asyncio.Task[T]:
-        task: asyncio.Task[T] = asyncio.Task(coro, loop=self, name=str(name or self.name), context=context)
+        task: asyncio.Task[T] = asyncio.Task(coro, loop=self, name=name or self.name, context=context)  # type: ignore[arg-type]
         self._tasks[task] = None
         task.add_done_callback(self._forget_task)
         return task
