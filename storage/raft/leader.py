@@ -192,12 +192,16 @@ def maybe_send_append(raft: Raft, member: int, *, even_if_empty: bool) -> bool:
 
 
 def _maybe_send_snapshot(raft: Raft, member: int, progress: Progress) -> bool:
-    """False when the member was not heard of lately (a snapshot is too costly to send into the void), or there is no snapshot yet."""
+    """False when the member was not heard of lately (a snapshot is too costly to send into the void), or there is none for it: a
+    snapshot from before it was added would be refused, and sent again at once, and so on. The next heartbeat's answer asks again."""
     if not progress.recent_active:
         return False
     try:
         snapshot = raft.log.snapshot()
     except SnapshotUnavailableError:
+        return False
+    state = snapshot.metadata.conf_state
+    if member not in (*state.voters, *state.learners, *state.voters_outgoing):
         return False
     progress.become_snapshot(snapshot.metadata.index)
     raft.send(Message(type=MessageType.SNAPSHOT, to=member, snapshot=snapshot))

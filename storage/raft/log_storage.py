@@ -5,6 +5,7 @@ The member keeps the WAL as the durable truth and this list in memory; the WAL i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from storage.raft.messages import ConfState, Entry, HardState, Snapshot, SnapshotMetadata, entries_within
@@ -53,6 +54,7 @@ class MemoryLogStorage:
         self.hard_state = hard_state or HardState()
         self.conf_state = snapshot.conf_state
         self._snapshot = snapshot
+        self._snapshot_source: Callable[[], SnapshotMetadata] | None = None
         self._entries: list[Entry] = [Entry(snapshot.term, snapshot.index)]
 
     def initial_state(self) -> tuple[HardState, ConfState]:
@@ -107,8 +109,15 @@ class MemoryLogStorage:
     def entry_count(self) -> int:
         return len(self._entries) - 1
 
+    def use_snapshots_of(self, source: Callable[[], SnapshotMetadata]) -> None:
+        """``source`` tells up to where the state machine can be sent now, each time a snapshot is asked for. A member that is added
+        long after the last ``set_snapshot`` needs one that knows of it."""
+        self._snapshot_source = source
+
     def snapshot(self) -> Snapshot:
         """Metadata only."""
+        if self._snapshot_source is not None:
+            self.set_snapshot(self._snapshot_source())
         if self._snapshot.index == 0 or self._snapshot.index < self._entries[0].index:
             raise SnapshotUnavailableError(f"the log begins after {self._entries[0].index}, the last snapshot is of {self._snapshot.index}")
         return Snapshot(metadata=self._snapshot)

@@ -184,6 +184,9 @@ LOCAL_MESSAGES: Final = frozenset(
 LEADER_MESSAGES: Final = frozenset({MessageType.APPEND, MessageType.HEARTBEAT, MessageType.SNAPSHOT})
 """Messages that only a leader sends."""
 
+FORWARDED: Final = frozenset({MessageType.PROPOSE, MessageType.READ_INDEX, MessageType.TRANSFER_LEADER})
+"""Requests that any member passes on to the leader; they have no term. All other messages of peers have one."""
+
 RESPONSES: Final = frozenset(
     {
         MessageType.APPEND_RESPONSE,

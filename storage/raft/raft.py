@@ -14,6 +14,7 @@ from storage.raft.config import CAMPAIGN_TRANSFER, Config, Role
 from storage.raft.log import RaftLog
 from storage.raft.log_storage import LogStorage
 from storage.raft.messages import (
+    FORWARDED,
     LEADER_MESSAGES,
     NO_MEMBER,
     ConfChangeV2,
@@ -27,11 +28,13 @@ from storage.raft.messages import (
 from storage.raft.read_only import ReadOnly, ReadState
 from storage.raft.tracker import ProgressTracker
 
-_DURABLE_FIRST: Final = frozenset({MessageType.APPEND_RESPONSE, MessageType.VOTE_RESPONSE, MessageType.PRE_VOTE_RESPONSE})
-"""Messages that promise something about this member's disk: they leave after what they promise is written."""
+_DURABLE_FIRST: Final = frozenset({MessageType.APPEND_RESPONSE, MessageType.VOTE, MessageType.VOTE_RESPONSE, MessageType.PRE_VOTE_RESPONSE})
+"""Messages that promise something about this member's disk: they leave after what they promise is written.
 
-_FOR_ANOTHER: Final = frozenset({MessageType.PROPOSE, MessageType.READ_INDEX, MessageType.TRANSFER_LEADER})
-"""Messages that a follower passes on to the leader: they keep their sender."""
+VOTE is one of them. Were it sent at once: 1. A candidate asks for votes in term 5, its log ending at 10. 2. It crashes with neither on
+the disk, and is back in term 4 with a log that ends at 9. 3. It stands in term 5 again, and the votes for the longer log arrive: it
+leads without entry 10, which may be committed.
+"""
 
 
 class Raft:
@@ -47,12 +50,11 @@ class Raft:
         self.tracker = ProgressTracker(conf_state, in_flight_max=config.in_flight_max, in_flight_bytes_max=config.in_flight_bytes_max)
         self.term = hard_state.term
         self.vote = hard_state.vote
-        if hard_state.commit:
-            if not self.log.committed <= hard_state.commit <= self.log.last_index():
-                raise ValueError(f"commit {hard_state.commit} is outside of the log [{self.log.committed}, {self.log.last_index()}]")
-            self.log.committed = hard_state.commit
+        # Commits are not synced on their own: the begin of the log and the state machine may be ahead of the saved commit index.
+        if hard_state.commit > self.log.last_index():
+            raise ValueError(f"commit {hard_state.commit} is beyond the last entry {self.log.last_index()}")
+        self.log.commit_to(hard_state.commit)
         if config.applied:
-            # The state machine may be ahead of the saved commit index: commits are not synced on their own.
             if config.applied > self.log.last_index():
                 raise ValueError(f"applied {config.applied} is beyond the last entry {self.log.last_index()}")
             self.log.commit_to(config.applied)
@@ -91,8 +93,8 @@ class Raft:
         if message.type in (MessageType.VOTE, MessageType.VOTE_RESPONSE, MessageType.PRE_VOTE, MessageType.PRE_VOTE_RESPONSE):
             assert message.term, message
             message = replace(message, sender=self.id)
-        elif message.type in _FOR_ANOTHER:
-            assert message.term == 0, message  # one may be passed on after a newer term began
+        elif message.type in FORWARDED:
+            message = replace(message, term=0)  # a newer term may begin while it is passed on
         else:
             message = replace(message, sender=self.id, term=self.term)
         if message.type in _DURABLE_FIRST:

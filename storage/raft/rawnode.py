@@ -11,6 +11,7 @@ from storage.raft import codec, leader
 from storage.raft.config import Config, ProposalDroppedError, ReadIndexDroppedError, Role
 from storage.raft.log_storage import LogStorage
 from storage.raft.messages import (
+    FORWARDED,
     LOCAL_MESSAGES,
     NO_MEMBER,
     RESPONSES,
@@ -180,11 +181,12 @@ class RawNode:
         self.raft.step(Message(type=MessageType.TRANSFER_LEADER, sender=transferee))
 
     def step(self, message: Message) -> None:
-        """Take a message of a peer. Local messages and answers of strangers are ignored; a proposal may raise ProposalDroppedError, a
-        read ReadIndexDroppedError."""
-        if message.type in LOCAL_MESSAGES:
+        """Take a message of a peer. Messages that no peer may send and answers of strangers are ignored. A proposal that was passed on
+        may raise ProposalDroppedError, a read ReadIndexDroppedError."""
+        kind = message.type
+        if kind in LOCAL_MESSAGES or (message.term == 0 and kind not in FORWARDED):
             return
-        if message.type in RESPONSES and message.sender not in self.raft.tracker.progress:
+        if kind in RESPONSES and message.sender not in self.raft.tracker.progress:
             return
         self.raft.step(message)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import deque
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 from storage.raft import codec
 from storage.raft.log_storage import MemoryLogStorage
 from storage.raft.messages import ConfState, Entry, EntryType, HardState, Message, MessageType, Snapshot, SnapshotMetadata
-from storage.raft.rawnode import Config, RawNode, ReadState, Ready, Role
+from storage.raft.rawnode import Config, ProposalDroppedError, RawNode, ReadIndexDroppedError, ReadState, Ready, Role
 
 
 class Member:
@@ -141,7 +142,9 @@ class Cluster:
     def post(self, messages: list[Message]) -> None:
         for message in messages:
             if (message.sender, message.to) not in self.blocked and message.to in self.members:
-                self.network.append(self.members[message.sender].outgoing(message) if message.sender in self.members else message)
+                self.network.append(self.members[message.sender].outgoing(message))
+            elif message.type is MessageType.SNAPSHOT:
+                self.node(message.sender).report_snapshot(message.to, False)
 
     def work(self, member: int) -> bool:
         """All that a member can do without hearing from others. False when there is nothing."""
@@ -162,11 +165,12 @@ class Cluster:
         return did
 
     def deliver_one(self, message: Message) -> None:
-        """A snapshot's sender is told how it went, as its transport would."""
+        """A snapshot's sender is told how it went, as its transport would. Requests that are not taken are lost on the way."""
         arrives = (message.sender, message.to) not in self.blocked
         if arrives:
-            self.members[message.to].node.step(message)
-        if message.type is MessageType.SNAPSHOT and message.sender in self.members:
+            with contextlib.suppress(ProposalDroppedError, ReadIndexDroppedError):
+                self.members[message.to].node.step(message)
+        if message.type is MessageType.SNAPSHOT:
             self.node(message.sender).report_snapshot(message.to, arrives)
 
     def stabilize(self, rounds_max: int = 1000) -> None:
@@ -201,9 +205,9 @@ class Cluster:
         """Term → members that lead in it."""
         found: dict[int, list[int]] = {}
         for member, one in self.members.items():
-            status = one.node.status()
-            if status.role is Role.LEADER:
-                found.setdefault(status.term, []).append(member)
+            raft = one.node.raft
+            if raft.role is Role.LEADER:
+                found.setdefault(raft.term, []).append(member)
         return found
 
     def applied_data(self, member: int) -> list[bytes]:

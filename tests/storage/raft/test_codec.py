@@ -9,7 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.raft import codec
-from storage.raft.messages import ConfState, Entry, EntryType, HardState, Message, MessageType, Snapshot, SnapshotMetadata
+from storage.raft.messages import (
+    ConfChange,
+    ConfChangeSingle,
+    ConfChangeTransition,
+    ConfChangeType,
+    ConfChangeV2,
+    ConfState,
+    Entry,
+    EntryType,
+    HardState,
+    Message,
+    MessageType,
+    Snapshot,
+    SnapshotMetadata,
+)
 
 numbers = st.integers(0, (1 << 64) - 1)
 ids = st.lists(numbers, max_size=4).map(tuple)
@@ -17,6 +31,11 @@ entries = st.builds(Entry, numbers, numbers, st.binary(max_size=40), st.sampled_
 conf_states = st.builds(ConfState, ids, ids, ids, ids, st.booleans())
 metadatas = st.builds(SnapshotMetadata, conf_states, numbers, numbers)
 snapshots = st.builds(Snapshot, st.binary(max_size=20), metadatas)
+conf_changes = st.builds(ConfChange, st.sampled_from(ConfChangeType), numbers, st.binary(max_size=20), numbers)
+singles = st.builds(ConfChangeSingle, st.sampled_from(ConfChangeType), numbers)
+conf_changes_v2 = st.builds(
+    ConfChangeV2, st.lists(singles, max_size=4).map(tuple), st.sampled_from(ConfChangeTransition), st.binary(max_size=20)
+)
 messages = st.builds(
     Message,
     type=st.sampled_from(MessageType),
@@ -39,6 +58,22 @@ def test_known_bytes_of_raftpb() -> None:
     assert codec.encode_entry(Entry(2, 300, b"hi")) == bytes.fromhex("0800100218ac0222026869")
     assert codec.encode_hard_state(HardState(3, 1, 7)) == bytes.fromhex("080310011807")
     assert codec.encode_conf_state(ConfState((1, 2), (3,))) == bytes.fromhex("080108021003")
+    assert codec.encode_conf_change(ConfChange(ConfChangeType.REMOVE_NODE, 2, b"x", 9)) == bytes.fromhex("080910011802220178")
+    change = ConfChangeV2((ConfChangeSingle(ConfChangeType.ADD_LEARNER_NODE, 5),), ConfChangeTransition.JOINT_EXPLICIT, b"x")
+    assert codec.encode_conf_change_v2(change) == bytes.fromhex("08021204080310051a0178")
+    assert codec.encode_conf_change_v2(ConfChangeV2()) == b""  # never refused for its size
+
+
+@given(conf_changes | conf_changes_v2)
+def test_configuration_changes_come_back_from_their_entries(change: ConfChange | ConfChangeV2) -> None:
+    data, kind = codec.conf_change_proposal(change)
+    assert codec.decode_conf_change_entry(Entry(1, 1, data, kind)) == change
+
+
+@given(st.binary(max_size=30), st.sampled_from([EntryType.CONF_CHANGE, EntryType.CONF_CHANGE_V2]))
+def test_what_is_no_configuration_change_is_an_error(data: bytes, kind: EntryType) -> None:
+    with contextlib.suppress(codec.CodecError):
+        codec.decode_conf_change_entry(Entry(1, 1, data, kind))
 
 
 @given(entries)

@@ -52,7 +52,7 @@ def test_paper_5_2_a_follower_that_hears_nothing_campaigns_within_the_timeout() 
     node.tick()
     assert node.status().role is Role.CANDIDATE
     assert node.status().term == 1
-    votes = [message for message in node.ready().messages if message.type is MessageType.VOTE]
+    votes = [message for message in node.ready().messages_after_append if message.type is MessageType.VOTE]
     assert sorted(message.to for message in votes) == [2, 3]
 
 

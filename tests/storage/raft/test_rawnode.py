@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from storage.raft.log_storage import MemoryLogStorage
 from storage.raft.messages import ConfState, Entry, HardState, Message, MessageType, SnapshotMetadata
 from storage.raft.rawnode import Config, ProposalDroppedError, RawNode, Role
-from tests.storage.raft.cluster import Cluster
 
 
 def single(**settings: Any) -> tuple[RawNode, MemoryLogStorage]:
@@ -152,61 +148,6 @@ def test_compaction_of_the_memory_log() -> None:
     assert storage.term(6) == 1
     storage.append([Entry(2, 8)])
     assert storage.last_index() == 8
-
-
-@settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 1 << 30))
-def test_random_faults_never_break_what_raft_promises(seed: int) -> None:
-    """Members crash, messages are lost, doubled and reordered, disks lag: one leader a term, logs that agree, nothing committed lost;
-    then the network heals and all go on."""
-    rng = random.Random(seed)
-    cluster = Cluster(3, pre_vote=rng.random() < 0.5, check_quorum=rng.random() < 0.5)
-    leaders: dict[int, int] = {}
-    committed: list[Entry] = []
-
-    def check() -> None:
-        for term, members in cluster.leaders().items():
-            for member in members:
-                assert leaders.setdefault(term, member) == member, f"two leaders in term {term}"
-        for one in cluster.members.values():
-            for entry in one.applied[len(committed) :]:
-                committed.append(entry)
-            assert one.applied == committed[: len(one.applied)]
-
-    for step in range(250):
-        member = rng.randrange(1, 4)
-        one = cluster.members[member]
-        action = rng.random()
-        if action < 0.35:
-            one.node.tick()
-        elif action < 0.5:
-            with contextlib.suppress(ProposalDroppedError):
-                one.node.propose(f"{step}".encode())
-        elif action < 0.7 and one.node.has_ready():
-            cluster.post(one.take_ready().messages)
-        elif action < 0.85 and one.at_disk:
-            cluster.post(one.persist_one().messages_after_append)
-        elif action < 0.87:
-            one.crash()
-        if cluster.network and rng.random() < 0.7:
-            index = rng.randrange(len(cluster.network))
-            message = cluster.network[index]
-            if rng.random() < 0.9:
-                del cluster.network[index]
-            if rng.random() < 0.9:
-                cluster.members[message.to].node.step(message)
-        check()
-    for _ in range(200):
-        for member in cluster.members:
-            cluster.node(member).tick()
-        cluster.stabilize()
-        check()
-    assert len(cluster.leaders()) == 1
-    leader = next(iter(cluster.leaders().values()))[0]
-    cluster.node(leader).propose(b"healed")
-    cluster.stabilize()
-    check()
-    assert [cluster.applied_data(member)[-1] for member in cluster.members] == [b"healed"] * 3
 
 
 def test_roles_are_seen_in_the_soft_state() -> None:
