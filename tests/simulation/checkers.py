@@ -28,6 +28,8 @@ TRACE_ENTRIES_MAX: Final = 200_000
 
 READ_BYTES_MAX: Final = 1 << 30
 
+_OF_LEADERS: Final = frozenset((MessageType.APPEND, MessageType.HEARTBEAT, MessageType.TIMEOUT_NOW))
+
 
 @dataclass(slots=True)
 class _Seen:
@@ -158,9 +160,7 @@ class Observer:
         seen.term, seen.role = raft.term, raft.role
         self.trace(f"{name} {raft.role.value} term {raft.term}")
         if raft.role is Role.LEADER:
-            other = self._leaders.setdefault(raft.term, seen.host.name)
-            if other != seen.host.name:
-                raise InvariantError(f"{other} and {seen.host.name} both lead in term {raft.term}")
+            self._note_leader(raft.term, seen.host.name)
             self.leader_changes += 1
 
     def _check_committed(self, name: str, seen: _Seen, raft: Raft) -> None:
@@ -185,6 +185,13 @@ class Observer:
             other = self._votes.setdefault(key, message.to)
             if other != message.to:
                 raise InvariantError(f"{host} gave its vote of term {message.term} to {other:x} and to {message.to:x}")
+        elif message.type in _OF_LEADERS:
+            self._note_leader(message.term, host)
+
+    def _note_leader(self, term: int, host: str) -> None:
+        other = self._leaders.setdefault(term, host)
+        if other != host:
+            raise InvariantError(f"{other} and {host} both lead in term {term}")
 
     def on_events(self, name: str, revision: int, events: Sequence[api.Event]) -> None:
         """A member has applied a change: it must be what the twin says."""

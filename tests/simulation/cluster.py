@@ -37,6 +37,7 @@ class Cluster:
         self._joining: dict[str, dict[str, tuple[str, ...]]] = {}
         """Hosts that were added later → the members as they were told."""
         self._wanted: list[Host] | None = None
+        self._restarting: dict[str, None] = {}
         self._count = 0
         for _ in range(options.members):
             self.new_host()
@@ -104,9 +105,11 @@ class Cluster:
         self.observer.watch(host)
 
     def restart_later(self, host: Host, seconds: float) -> None:
+        self._restarting[host.name] = None
         self.world.call_at(self.world.now + seconds, self.world.nature, self._restart, host)
 
     def _restart(self, host: Host) -> None:
+        self._restarting.pop(host.name, None)
         if self._wanted is None or host in self._wanted:
             self.start(host)
 
@@ -137,6 +140,8 @@ class Cluster:
             self._judge(host, member.failure)
             host.kill()
             self.restart_later(host, RESTART_PAUSE_SECONDS)
+        elif process is None and host.name not in self._restarting:
+            self.restart_later(host, RESTART_PAUSE_SECONDS)  # it stopped when asked to
         elif process is not None and process.failure is not None:
             raise InvariantError(f"{process.name}: {type(process.failure).__name__}: {process.failure}") from process.failure
 

@@ -60,7 +60,8 @@ class WatchClient:
 
     async def _follow(self, host: Host) -> None:
         """One stream, until it breaks."""
-        self._inbox = inbox = []
+        inbox: list[api.WatchBatch | None] = []
+        self._inbox = inbox
         stream = _Stream(self, host, inbox)
         world, network = self._port.world, self._port.network
         delay = network.delay(CLIENT_HOST, host.name)
