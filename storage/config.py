@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,9 @@ from urllib.parse import urlsplit
 
 DEFAULT_PEER_URLS: Final = ("http://localhost:2380",)
 """Of a member that is alone: nobody calls it there, but a member must have one (etcd's default)."""
+
+_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
+_UNIT_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,15 @@ class MemberConfig:
     """A log file is closed once it is this long (etcd's fixed size)."""
     quota_backend_bytes: int = 2 * 1024**3
     """Writes that add data are refused beyond it; 0 is no quota."""
+    auto_compaction_mode: Literal["periodic", "revision"] = "periodic"
+    auto_compaction_retention: str = "0"
+    """``periodic``: hours, or a duration such as ``30m``; ``revision``: how many revisions. 0 leaves compaction to the clients."""
+    lease_checkpoint_interval_seconds: float = 300.0
+    """How often the leader notes what is left of leases that are longer than that; 0 is never, so that each new leader starts them anew."""
+    corrupt_check_seconds: float = 4 * 3600.0
+    """How often the leader compares what the members hold; 0 is never."""
+    initial_corrupt_check: bool = True
+    """A member of several compares itself with the others when it starts, and stops if it holds something else."""
     heartbeat_interval_ms: int = 30
     election_timeout_ms: int = 150
     """Lower bound; the timeout is drawn from [t, 2t)."""
@@ -62,6 +75,13 @@ class MemberConfig:
                 f"--election-timeout ({self.election_timeout_ms} ms) must be at least five times "
                 f"--heartbeat-interval ({self.heartbeat_interval_ms} ms)"
             )
+        for flag, seconds in (
+            ("lease checkpoint interval", self.lease_checkpoint_interval_seconds),
+            ("--corrupt-check-time", self.corrupt_check_seconds),
+        ):
+            if seconds < 0:
+                raise ValueError(f"{flag} must not be negative: {seconds}")
+        parse_retention(self.auto_compaction_mode, self.auto_compaction_retention)
         self._validate_cluster()
 
     def _validate_cluster(self) -> None:
@@ -109,3 +129,18 @@ def check_url(url: str, *, flag: str) -> None:
         raise ValueError(f"{flag}: URL must have a host and a port: {url!r}")
     if parts.path or parts.query or parts.fragment:
         raise ValueError(f"{flag}: URL must not contain a path: {url!r}")
+
+
+def parse_retention(mode: str, retention: str) -> float:
+    """Of ``--auto-compaction-retention``: seconds (``periodic``; a bare number is hours) or revisions. 0 is none. Raises ValueError, worded
+    for the person who set the flag."""
+    if mode not in ("periodic", "revision"):
+        raise ValueError(f"--auto-compaction-mode must be periodic or revision, not {mode!r}")
+    if retention.isdecimal():
+        return int(retention) * 3600.0 if mode == "periodic" else int(retention)
+    if mode == "revision":
+        raise ValueError(f"--auto-compaction-retention must be a number of revisions, not {retention!r}")
+    parts = _DURATION_PART.findall(retention)
+    if not parts or "".join(number + unit for number, unit in parts) != retention:
+        raise ValueError(f"--auto-compaction-retention must be hours, or a duration such as 30m or 1h30m, not {retention!r}")
+    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)

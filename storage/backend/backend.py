@@ -76,8 +76,8 @@ class Defragmentation(Protocol):
         """Copy what is not copied yet; takes as long as writing that does. Raises OSError."""
 
     def maybe_finish(self) -> bool:
-        """Go on with the copy if nothing is missing in it; does not wait. From the first call on new writes stay in memory until the
-        end, so the second call or the third succeeds. Raises OSError."""
+        """Go on with the copy if nothing is missing in it; does not wait. What was written before the first call is in the new file. From
+        then on new writes stay in memory until the end, so after few calls one succeeds. Raises OSError."""
 
     def abandon(self) -> None:
         """Drop an unfinished copy, when a ``catch_up`` that is under way has ended; nothing happens to a finished one."""

@@ -186,6 +186,18 @@ class LmdbBackend:
             self._defragmentation.record(self._in_flight)
         return self._defragmentation
 
+    def maybe_submit(self) -> bool:
+        """For the defragmentation: hand in what is written, if no batch is under way."""
+        self._maybe_finish()
+        self._raise_failure()
+        if self._in_flight is not None:
+            return False
+        if self._pre_commit is not None:
+            self._pre_commit()
+        if self._pending_operations:
+            self._submit()
+        return True
+
     def maybe_replace(self, copy: LmdbFile, copy_path: Path) -> bool:
         """For the defragmentation: use ``copy``, which holds every batch that was handed in, if none is under way."""
         self._maybe_finish()

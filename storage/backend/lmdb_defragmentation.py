@@ -3,7 +3,8 @@
 1. A read transaction sees the file as it is; a thread copies what it sees, without the free pages, to a file beside it. From the same
    moment on every batch that goes to the file is also kept for the copy.
 2. The thread writes the batches that came meanwhile to the copy.
-3. The owner holds the next batch back (writes stay in memory and in the log), the thread writes the last one to the copy.
+3. The owner hands in what is written by then as one more batch and holds the next one back (writes stay in memory and in the log); the
+   thread writes that last batch to the copy.
 4. The owner renames the copy over the file, syncs the directory, and works on the copy from then on. That is the only pause.
 
 A crash before 4 leaves the old file and a copy, which the next start removes; after it the new file, which holds the same.
@@ -30,6 +31,8 @@ DEFRAGMENTATION_SUFFIX: Final = ".defragmentation"
 
 class Owner(Protocol):
     """What is needed of the backend."""
+
+    def maybe_submit(self) -> bool: ...
 
     def maybe_replace(self, copy: LmdbFile, copy_path: Path) -> bool: ...
 
@@ -95,7 +98,10 @@ class LmdbDefragmentation:
         self._raise_failure()
         if self._is_over:
             return True
-        self.holds_commits = True
+        if not self.holds_commits:
+            # Everything written by now is to be in the new file.
+            self.holds_commits = self._owner.maybe_submit()
+            return False
         if self._copy is None or self._missing or not self._owner.maybe_replace(self._copy, self._path):
             return False
         self._is_over = True

@@ -7,19 +7,15 @@ knows the revisions of the span. Source: etcd ``server/etcdserver/api/v3compacto
 
 from __future__ import annotations
 
-import re
 from collections import deque
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
-Mode = Literal["periodic", "revision"]
+from storage.config import parse_retention
 
 PERIODIC_INTERVAL_SECONDS_MAX: Final = 3600.0
 LOOKS_PER_INTERVAL: Final = 10
 """How finely the periodic rule knows when a revision was."""
 REVISION_INTERVAL_SECONDS: Final = 300.0
-
-_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
-_UNIT_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 class Compactor(Protocol):
@@ -75,21 +71,6 @@ class RevisionCompactor:
 
     def compacted(self, revision: int, now: float) -> None:
         self._last_revision = revision
-
-
-def parse_retention(mode: str, retention: str) -> float:
-    """Of ``--auto-compaction-retention``: seconds (``periodic``; a bare number is hours) or revisions. 0 is none. Raises ValueError, worded
-    for the person who set the flag."""
-    if mode not in ("periodic", "revision"):
-        raise ValueError(f"--auto-compaction-mode must be periodic or revision, not {mode!r}")
-    if retention.isdecimal():
-        return int(retention) * 3600.0 if mode == "periodic" else int(retention)
-    if mode == "revision":
-        raise ValueError(f"--auto-compaction-retention must be a number of revisions, not {retention!r}")
-    parts = _DURATION_PART.findall(retention)
-    if not parts or "".join(number + unit for number, unit in parts) != retention:
-        raise ValueError(f"--auto-compaction-retention must be hours, or a duration such as 30m or 1h30m, not {retention!r}")
-    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
 
 
 def new_compactor(mode: str, retention: str, now: float) -> Compactor | None:

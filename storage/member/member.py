@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 import random
@@ -15,6 +16,7 @@ from storage.config import MemberConfig
 from storage.member import consistent_index, opening, txn
 from storage.member import request as log_request
 from storage.member.environment import Environment, Lock
+from storage.member.housekeeping import HASH_KV, Housekeeping
 from storage.member.membership import new_cluster_id, new_member_id
 from storage.member.metrics import MemberMetrics
 from storage.member.opening import Identity, OpenedLog
@@ -150,6 +152,7 @@ class Member:
         self._running = False
         if self._maintenance_handle is not None:
             self._maintenance_handle.cancel()
+        await self._housekeeping.close()
         await self._raft.stop()
         if self._environment.transport is not None:
             await self._environment.transport.stop()
@@ -190,6 +193,7 @@ class Member:
             backend,
             headers=self._headers,
             lease_ttl_seconds_min=math.ceil(1.5 * config.election_timeout_ms / 1000),
+            lease_checkpoint_interval_seconds=config.lease_checkpoint_interval_seconds,
             take_waiter=self._proposals.take,
             metrics=self.metrics,
             stopwatch=environment.stopwatch,
@@ -243,6 +247,21 @@ class Member:
             catch_up_entries=CATCH_UP_ENTRIES if self._peers else CATCH_UP_ENTRIES_ALONE,
             marked_index=replay.snapshot.index,
             mark=self._raft.mark_snapshot,
+        )
+        self._housekeeping = Housekeeping(
+            config,
+            member_id=self.member_id,
+            machine=self._machine,
+            upkeep=self._upkeep,
+            transport=environment.transport,
+            write=self._write,
+            propose=self._propose_as_leader,
+            leads=lambda: self.metrics.is_leader,
+            peer_ids=lambda: tuple(self._peers),
+            wait_for_reads=self.read_revision,
+            measure=self._observe_sizes,
+            failed=self._on_failed,
+            now=self._loop.time(),
         )
         self._observe_sizes()
 
@@ -320,7 +339,7 @@ class Member:
     async def lease_keep_alive(self, lease_id: int) -> int:
         """See ``api.KV``."""
         self._readable_revision()
-        return self._machine.lessor.renew(lease_id, self._loop.time())
+        return await self._housekeeping.renew_lease(lease_id, self._loop.time)
 
     async def lease_time_to_live(self, lease_id: int, *, keys: bool = False) -> api.LeaseTimeToLiveResponse:
         """See ``api.KV``."""
@@ -349,10 +368,24 @@ class Member:
             raft_index=node.last_index,
             raft_applied_index=node.applied,
             is_learner=False,
-            alarms=("NOSPACE",) if self._quota.is_exceeded() else (),
+            alarms=tuple(dict.fromkeys(alarm.type.name for alarm in self._machine.alarms.get())),
         )
 
     # -- maintenance.Maintenance
+
+    async def alarms(self) -> maintenance.AlarmsResponse:
+        """See ``maintenance.Maintenance``."""
+        await self.read_revision()
+        header = self._headers.make(self._machine.store.current_revision)
+        return maintenance.AlarmsResponse(header=header, alarms=self._machine.alarms.get())
+
+    async def alarm_activate(self, member_id: int, alarm: maintenance.AlarmType) -> maintenance.AlarmsResponse:
+        """See ``maintenance.Maintenance``."""
+        return await self._housekeeping.activate(member_id, alarm)
+
+    async def alarm_deactivate(self, member_id: int, alarm: maintenance.AlarmType) -> maintenance.AlarmsResponse:
+        """See ``maintenance.Maintenance``."""
+        return await self._housekeeping.deactivate(member_id, alarm)
 
     async def defragment(self) -> api.ResponseHeader:
         """See ``maintenance.Maintenance``. Raises OSError when there is no space for a copy."""
@@ -411,7 +444,11 @@ class Member:
         """See ``Proposals.write``."""
         if not self._running or self.failure is not None:
             self._check_running()
-        return await self._proposals.write(request)
+        try:
+            return await self._proposals.write(request)
+        except errors.NoSpaceError:
+            await self._housekeeping.out_of_space()
+            raise
 
     def _propose(self, data: bytes) -> None:
         self._raft.propose(data)
@@ -419,6 +456,10 @@ class Member:
     def _propose_revoke(self, lease_id: int) -> None:
         """Revoke a lease that ran out; nobody waits for it. If it gets lost, the lessor names the lease again."""
         request = log_request.LeaseRevokeRequest(id=lease_id)
+        self._propose_as_leader(request)
+
+    def _propose_as_leader(self, request: log_request.InternalRequest) -> None:
+        """Nobody waits for it; where this member does not lead it is dropped."""
         self._raft.propose_as_leader(log_request.encode(self._proposals.request_ids.next(), request))
 
     # -- applying
@@ -457,6 +498,8 @@ class Member:
 
     async def answer_call(self, sender_id: int, method: str, body: bytes) -> bytes:
         """See ``PeerHandler``. Raises InvalidRequestError for a method that there is not."""
+        if method == HASH_KV:
+            return json.dumps(await self._housekeeping.answer_hash_kv(json.loads(body))).encode()
         raise errors.InvalidRequestError(f"etcdserver: members have no method {method!r}")
 
     def _send(self, messages: list[Message]) -> None:
@@ -480,6 +523,7 @@ class Member:
         for lease_id in machine.lessor.expired(now):
             self.metrics.leases_expired_total += 1
             self._propose_revoke(lease_id)
+        self._housekeeping.tick(now, is_ready=self._ready.done())
         node = self._raft.node
         if self._snapshotter.maybe_mark(machine.applied_index, node.conf_state(), segment_count=self._log.segment_count):
             self.metrics.snapshot_markers_total += 1

@@ -61,6 +61,7 @@ class StateMachine:
         *,
         headers: Headers,
         lease_ttl_seconds_min: int,
+        lease_checkpoint_interval_seconds: float,
         take_waiter: TakeWaiter,
         metrics: MemberMetrics,
         stopwatch: Callable[[], float],
@@ -72,7 +73,9 @@ class StateMachine:
         self._metrics = metrics
         self._stopwatch = stopwatch
         self.backend = backend
-        self.lessor = Lessor(backend, ttl_seconds_min=lease_ttl_seconds_min)
+        self.lessor = Lessor(
+            backend, ttl_seconds_min=lease_ttl_seconds_min, checkpoint_interval_seconds=lease_checkpoint_interval_seconds
+        )
         self.store = WatchableStore(backend, self.lessor)
         self.alarms = Alarms(backend)
         self.applier = Applier(self.store, self.lessor, make_header=headers.make, monotonic=self._loop.time)

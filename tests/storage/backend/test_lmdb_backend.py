@@ -190,6 +190,19 @@ def test_defragmentation_gives_the_space_back(tmp_path: Path) -> None:
     again.close()
 
 
+def test_what_is_written_before_the_end_of_a_defragmentation_is_measured_after_it(tmp_path: Path) -> None:
+    """Deletes that were still in memory count: else an operator who made room would be told that there is none."""
+    backend = LmdbBackend(tmp_path / "db")
+    for number in range(3000):
+        backend.put(Bucket.KEY, b"%05d" % number, b"v" * 1000)
+    backend.commit()
+    for number in range(3000):
+        backend.delete(Bucket.KEY, b"%05d" % number)
+    defragment(backend)
+    assert backend.size_in_use() < 100_000
+    backend.close()
+
+
 def test_what_a_crash_leaves_of_a_defragmentation_is_removed(tmp_path: Path) -> None:
     (tmp_path / "db.defragmentation-1").write_bytes(b"half a copy")
     (tmp_path / "db.defragmentation-1-lock").write_bytes(b"")

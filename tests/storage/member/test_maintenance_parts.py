@@ -9,10 +9,11 @@ import pytest
 from storage import api, errors
 from storage.backend.backend import Bucket
 from storage.backend.memory_backend import MemoryBackend
+from storage.config import parse_retention
 from storage.etcdpb import etcdserverpb
 from storage.maintenance import Alarm, AlarmType
 from storage.member.alarms import Alarms
-from storage.member.compactor import Compactor, PeriodicCompactor, RevisionCompactor, new_compactor, parse_retention
+from storage.member.compactor import Compactor, PeriodicCompactor, RevisionCompactor, new_compactor
 from storage.member.corruption import CorruptionChecker, PeerHash, differing_at_start, differing_members
 from storage.member.request import (
     CompactionRequest,

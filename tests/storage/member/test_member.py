@@ -15,6 +15,7 @@ import pytest
 from storage import api, errors, failpoints
 from storage.api import DeleteRangeRequest, PutRequest, RangeRequest, TxnRequest, WatchRequest
 from storage.config import MemberConfig
+from storage.maintenance import Alarm, AlarmType
 from storage.member import member as member_module
 from storage.member import proposals as proposals_module
 from storage.member.member import Member
@@ -306,21 +307,87 @@ async def test_a_request_over_the_limit_is_refused(tmp_path: Path) -> None:
         assert await put(member, b"a", bytes(900)) == 2
 
 
-async def test_a_full_backend_refuses_data_and_takes_deletes(tmp_path: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("defragment", [True, False])
+async def test_st_r3_out_of_space_and_recovery(tmp_path: Path, defragment: bool) -> None:
+    """ST-R3, etcd-io/etcd#16779, #9992: with the alarm raised nothing adds data, also after room was made and after a restart, and
+    everything that makes room works; after it is taken off writes work at once."""
     async with running(tmp_path, quota_backend_bytes=200_000) as member:
         with pytest.raises(errors.NoSpaceError):
             for number in range(1000):
                 await put(member, b"k%d" % number, os.urandom(5000))
+        alarm = Alarm(member.member_id, AlarmType.NOSPACE)
+        assert (await member.alarms()).alarms == (alarm,)
+        assert (await member.status()).alarms == ("NOSPACE",)
         with pytest.raises(errors.NoSpaceError):
-            await member.txn(TxnRequest(success=(PutRequest(key=b"x", value=bytes(200_000)),)))
+            await member.txn(TxnRequest(success=(PutRequest(key=b"x", value=b""),)))
+        with pytest.raises(errors.NoSpaceError):
+            await member.lease_grant(100)
+    async with running(tmp_path, quota_backend_bytes=200_000) as member:
+        with pytest.raises(errors.NoSpaceError):
+            await put(member, b"x")
+        assert (await member.range(RangeRequest(key=b"k", range_end=b"l", count_only=True))).count > 5
         deleted = await member.delete_range(DeleteRangeRequest(key=b"k", range_end=b"l"))
         assert deleted.deleted > 5
         await member.compact(deleted.header.revision, physical=True)
-        while True:  # space in use is measured now and then
-            with contextlib.suppress(errors.NoSpaceError):
-                await put(member, b"again")
-                break
-            await asyncio.sleep(0.01)
+        if defragment:
+            await member.defragment()
+        with pytest.raises(errors.NoSpaceError):
+            await put(member, b"x")
+        assert (await member.alarm_deactivate(0, AlarmType.NONE)).alarms == (alarm,)
+        assert (await member.alarms()).alarms == ()
+        await put(member, b"x")
+        await member.lease_grant(100)
+        with pytest.raises(errors.NoSpaceError):
+            for number in range(1000):
+                await put(member, b"k%d" % number, os.urandom(5000))
+        assert (await member.alarms()).alarms == (alarm,), "the quota goes on to count"
+
+
+async def test_a_corrupt_cluster_refuses_every_write_until_an_operator_has_looked(tmp_path: Path) -> None:
+    async with running(tmp_path) as member:
+        await put(member, b"k", b"v")
+        await member.alarm_activate(0xABC, AlarmType.CORRUPT)
+        for write in (
+            put(member, b"k", b"w"),
+            member.delete_range(DeleteRangeRequest(key=b"k")),
+            member.compact(2),
+            member.lease_grant(10),
+        ):
+            with pytest.raises(errors.CorruptAlarmError):
+                await write
+        assert (await member.range(RangeRequest(key=b"k"))).kvs[0].value == b"v"
+        await member.alarm_deactivate(0xABC, AlarmType.CORRUPT)
+        await put(member, b"k", b"w")
+
+
+async def test_auto_compaction_keeps_so_many_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.member.compactor.REVISION_INTERVAL_SECONDS", 0.05)
+    async with running(tmp_path, auto_compaction_mode="revision", auto_compaction_retention="10") as member:
+        for number in range(40):
+            await put(member, b"k", b"%d" % number)
+        newest = await member.read_revision()
+        await until(lambda: member.collect_metrics().compact_revision == newest - 10)
+        with pytest.raises(errors.CompactedError):
+            await member.range(RangeRequest(key=b"k", revision=newest - 11))
+        assert (await member.range(RangeRequest(key=b"k", revision=newest - 10))).kvs
+
+
+async def test_long_leases_are_checkpointed_and_renewals_take_that_back(tmp_path: Path) -> None:
+    async with running(tmp_path, lease_checkpoint_interval_seconds=0.05) as member:
+        lease = await member.lease_grant(100)
+        noted = member._machine.lessor.lookup(lease.id)
+        assert noted is not None
+        await until(lambda: noted.remaining_ttl_seconds > 0)
+    async with running(tmp_path, lease_checkpoint_interval_seconds=1000.0) as member:
+        found = await member.lease_time_to_live(lease.id)
+        assert 90 < found.ttl_seconds < 100
+        assert found.granted_ttl_seconds == 100
+        assert await member.lease_keep_alive(lease.id) == 100
+        noted = member._machine.lessor.lookup(lease.id)
+        assert noted is not None
+        assert noted.remaining_ttl_seconds == 0
+        await member.lease_keep_alive(lease.id)
 
 
 async def test_too_many_writes_at_a_time_are_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
