@@ -86,22 +86,25 @@ class LmdbBackend:
                 value = self._in_flight[bucket].entries.get(key, MISSING)
                 if value is not MISSING:
                     return value
-        stored: bytes | None = self._reader.get(key, None, self._file.databases[bucket])
-        return stored
+        return self._stored(bucket, key)
 
     def range(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[tuple[bytes, bytes]]:
         buffered = self._buffered(bucket, start, end)
         cursor = self._reader.cursor(self._file.databases[bucket])
-        found = cursor.set_range(start) if start else cursor.first()
-        stored = iter(cursor.iternext()) if found else iter(())
-        return list(merge(stored, buffered, end, limit))
+        file = self._file
+        unseal = file.unseal
+        with file.translated():
+            found = cursor.set_range(start) if start else cursor.first()
+            stored = ((key, unseal(bucket, key, value)) for key, value in cursor.iternext()) if found else iter(())
+            return list(merge(stored, buffered, end, limit))
 
     def keys(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[bytes]:
         buffered = self._buffered(bucket, start, end)
         cursor = self._reader.cursor(self._file.databases[bucket])
-        found = cursor.set_range(start) if start else cursor.first()
-        stored = ((key, b"") for key in cursor.iternext(values=False)) if found else iter(())
-        return [key for key, _ in merge(stored, buffered, end, limit)]
+        with self._file.translated():
+            found = cursor.set_range(start) if start else cursor.first()
+            stored = ((key, b"") for key in cursor.iternext(values=False)) if found else iter(())
+            return [key for key, _ in merge(stored, buffered, end, limit)]
 
     def put(self, bucket: Bucket, key: bytes, value: bytes) -> None:
         self._pending[bucket].write(key, value)
@@ -113,8 +116,7 @@ class LmdbBackend:
 
     def durable_get(self, bucket: Bucket, key: bytes) -> bytes | None:
         self._maybe_finish()
-        stored: bytes | None = self._reader.get(key, None, self._file.databases[bucket])
-        return stored
+        return self._stored(bucket, key)
 
     def set_pre_commit(self, hook: PreCommitHook | None) -> None:
         self._pre_commit = hook
@@ -250,6 +252,14 @@ class LmdbBackend:
                 self._defragmentation.abandon()
             for file in (*self._replaced, self._file):
                 file.close()
+
+    def _stored(self, bucket: Bucket, key: bytes) -> bytes | None:
+        file = self._file
+        try:
+            sealed: bytes | None = self._reader.get(key, None, file.databases[bucket])
+        except lmdb.Error as error:
+            raise file.damaged(str(error)) from error
+        return None if sealed is None else file.unseal(bucket, key, sealed)
 
     def _buffered(self, bucket: Bucket, start: bytes, end: bytes | None) -> list[tuple[bytes, bytes | None]]:
         """What the batches not on disk hold of the range, in order; the newer one counts."""

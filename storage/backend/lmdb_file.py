@@ -1,4 +1,8 @@
-"""One LMDB file: the environment, its databases, and the reads on it that outlast a batch.
+"""One LMDB file: the environment, its databases, the checksums in it, and the reads on it that outlast a batch.
+
+LMDB writes safely and believes what it reads: a bit that rots on the disk would become an answer. So each value is followed by a
+checksum of bucket, key and value, which every read of it checks; and when the file is opened, its tree must hold as many keys as its
+header says, for a key that has got lost would not be missed otherwise.
 
 LMDB forbids to move the map or to close the environment while a transaction reads from it, and a transaction is read from one thread
 while another decides to do so. Each view therefore has a lock, held for each read and taken to end it.
@@ -6,8 +10,10 @@ while another decides to do so. Each view therefore has a lock, held for each re
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +27,10 @@ from storage.backend.write_buffer import WriteBuffer
 #: Buckets that LMDB makes room for; a few more than there are.
 DATABASES_MAX = 16
 
+CHECKSUM_BYTES = 4
+#: The CRC-32 of anything that its own CRC-32 (little endian) follows.
+CHECKSUM_RESIDUE = 0x2144DF1C
+
 Buffers = tuple[WriteBuffer, ...]
 V = TypeVar("V")
 
@@ -30,8 +40,15 @@ class LmdbFile:
 
     def __init__(self, path: Path, map_bytes: int, *, sync: bool) -> None:
         """Raises CorruptError for a file that is no LMDB file or is cut short, OSError if it cannot be opened."""
+        self.path = path
         self.env = open_env(path, map_bytes, sync)
-        self.databases = tuple(self.env.open_db(name) for name in BUCKET_NAMES)
+        try:
+            with self.translated():
+                self.databases = tuple(self.env.open_db(name) for name in BUCKET_NAMES)
+                self._check_counts()
+        except BaseException:
+            self.env.close()
+            raise
         self._views: dict[LmdbView, None] = {}
         self._is_replaced = False
 
@@ -66,14 +83,40 @@ class LmdbFile:
     def commit(self, batch: Buffers) -> None:
         """Write a batch in one transaction."""
         with self.env.begin(write=True) as txn:
-            for database, buffer in zip(self.databases, batch, strict=True):
-                writes = [(key, value) for key, value in buffer.entries.items() if value is not None]
+            for database_bucket, database, buffer in zip(Bucket, self.databases, batch, strict=True):
+                seed = SEEDS[database_bucket]
+                writes = [(key, seal(seed, key, value)) for key, value in buffer.entries.items() if value is not None]
                 if writes:
                     txn.cursor(database).putmulti(writes)
                 if len(writes) < len(buffer.entries):
                     for key, value in buffer.entries.items():
                         if value is None:
                             txn.delete(key, db=database)
+
+    @contextlib.contextmanager
+    def translated(self) -> Iterator[None]:
+        """What LMDB finds wrong with the file as CorruptError."""
+        try:
+            yield
+        except lmdb.Error as error:
+            raise self.damaged(str(error)) from error
+
+    def damaged(self, what: str) -> errors.CorruptError:
+        return errors.CorruptError(f"{self.path} is damaged: {what}")
+
+    def unseal(self, bucket: Bucket, key: bytes, sealed: bytes) -> bytes:
+        """The value within what ``seal`` made. Raises CorruptError."""
+        if zlib.crc32(sealed, zlib.crc32(key, SEEDS[bucket])) != CHECKSUM_RESIDUE:
+            raise self.damaged(f"{key!r} in the bucket {bucket.name.lower()} does not match its checksum")
+        return sealed[:-CHECKSUM_BYTES]
+
+    def _check_counts(self) -> None:
+        with self.env.begin() as txn:
+            for name, database in zip(BUCKET_NAMES, self.databases, strict=True):
+                expected = txn.stat(database)["entries"]
+                found = sum(1 for _ in txn.cursor(database).iternext(keys=True, values=False))
+                if found != expected:
+                    raise self.damaged(f"the bucket {name.decode()} has {found} keys where its header says {expected}")
 
     def size(self) -> int:
         info = self.env.info()
@@ -93,8 +136,8 @@ class LmdbView:
 
     def range(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[tuple[bytes, bytes]]:
         buffered = self._buffered(bucket, start, end)
-        with self._lock:
-            stored = ((bytes(key), bytes(value)) for key, value in self._stored(bucket, start))
+        with self._lock, self._file.translated():
+            stored = self._stored(bucket, start)
             return list(merge(stored, buffered, end, limit))
 
     def keys(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[bytes]:
@@ -102,16 +145,16 @@ class LmdbView:
 
     def sizes(self, bucket: Bucket, start: bytes, end: bytes | None, limit: int = 0) -> list[tuple[bytes, int]]:
         buffered = [(key, None if value is None else len(value)) for key, value in self._buffered(bucket, start, end)]
-        with self._lock:
-            stored = ((bytes(key), len(value)) for key, value in self._stored(bucket, start))
+        with self._lock, self._file.translated():
+            stored = ((bytes(key), len(value) - CHECKSUM_BYTES) for key, value in self._views(bucket, start))
             return list(merge(stored, buffered, end, limit))
 
     def chunk(self, bucket: Bucket, start: bytes, bytes_max: int) -> list[tuple[bytes, bytes]]:
         buffered = self._buffered(bucket, start, None)
         pairs: list[tuple[bytes, bytes]] = []
         size = 0
-        with self._lock:
-            stored = ((bytes(key), bytes(value)) for key, value in self._stored(bucket, start))
+        with self._lock, self._file.translated():
+            stored = self._stored(bucket, start)
             for key, value in merge(stored, buffered, None, 0):
                 pairs.append((key, value))
                 size += len(key) + len(value)
@@ -127,7 +170,13 @@ class LmdbView:
             self._overlay = ()
             self._file.forget(self)
 
-    def _stored(self, bucket: Bucket, start: bytes) -> Iterator[tuple[memoryview, memoryview]]:
+    def _stored(self, bucket: Bucket, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        unseal = self._file.unseal
+        for key_view, value_view in self._views(bucket, start):
+            key = bytes(key_view)
+            yield key, unseal(bucket, key, bytes(value_view))
+
+    def _views(self, bucket: Bucket, start: bytes) -> Iterator[tuple[memoryview, memoryview]]:
         if self._txn is None:
             raise errors.UnavailableError("etcdserver: interrupted: the store's file had to grow or was closed; try again")
         cursor = self._txn.cursor(self._file.databases[bucket])
@@ -141,6 +190,15 @@ class LmdbView:
             return []
         buffer = self._overlay[bucket]
         return [(key, buffer.entries[key]) for key in buffer.keys_in(start, end)]
+
+
+def seal(seed: int, key: bytes, value: bytes) -> bytes:
+    """The value as it is in the file; ``seed`` is of ``SEEDS``."""
+    return value + zlib.crc32(value, zlib.crc32(key, seed)).to_bytes(CHECKSUM_BYTES, "little")
+
+
+#: A value that came into another bucket does not match there.
+SEEDS = tuple(zlib.crc32(name) for name in BUCKET_NAMES)
 
 
 def merge(
