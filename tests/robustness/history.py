@@ -118,6 +118,8 @@ def send(kv: api.KV, request: kv_model.Request) -> Awaitable[kv_model.Response]:
             return kv.lease_grant(request.ttl_seconds, lease_id=request.id)
         case log_request.LeaseRevokeRequest():
             return kv.lease_revoke(request.id)
+        case _:
+            raise TypeError(f"not a call of the door: {request}")
 
 
 def agrees(seen: Outcome, predicted: kv_model.Response | type[errors.StoreError]) -> bool:

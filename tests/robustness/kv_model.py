@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from immutables import Map
 
 from storage import api, errors
+from storage.maintenance import Alarm, AlarmType
 from storage.member import request as log_request
 
 Request: TypeAlias = api.RangeRequest | log_request.InternalRequest
@@ -41,6 +42,7 @@ class State:
     keys: Keys = field(default_factory=Map)
     leases: Map[int, frozenset[bytes]] = field(default_factory=Map)
     at: Map[int, Keys] = field(default_factory=lambda: Map({1: Map()}))
+    alarms: frozenset[Alarm] = frozenset()
     digest: bytes = b""
 
 
@@ -61,6 +63,7 @@ class OtherRequest:
 def apply(state: State, request: Request | OtherRequest) -> Applied:
     """Carry out one request."""
     try:
+        _check_alarms(state, request)
         match request:
             case api.RangeRequest():
                 kvs, more, count = _range(state, state.keys, request, state.revision)
@@ -73,10 +76,40 @@ def apply(state: State, request: Request | OtherRequest) -> Applied:
                 return _lease_grant(state, request)
             case log_request.LeaseRevokeRequest():
                 return _lease_revoke(state, request)
+            case log_request.AlarmRequest():
+                return _alarm(state, request)
             case _:
                 return Applied(state, _header(state.revision))
     except errors.StoreError as error:
         return Applied(state, type(error))
+
+
+def _check_alarms(state: State, request: Request | OtherRequest) -> None:
+    """Alarms go through the log, so every member refuses the same entries."""
+    raised = {alarm.type for alarm in state.alarms}
+    if AlarmType.CORRUPT in raised and not isinstance(request, api.RangeRequest | log_request.AlarmRequest | OtherRequest):
+        raise errors.CorruptAlarmError()
+    if AlarmType.NOSPACE in raised and _may_add(request):
+        raise errors.NoSpaceError()
+
+
+def _may_add(request: Request | OtherRequest) -> bool:
+    if isinstance(request, api.TxnRequest):
+        return any(_may_add(operation) for operation in (*request.success, *request.failure))
+    return isinstance(request, api.PutRequest | log_request.LeaseGrantRequest)
+
+
+def _alarm(state: State, request: log_request.AlarmRequest) -> Applied:
+    if request.action is log_request.AlarmAction.ACTIVATE:
+        alarms = state.alarms | ({Alarm(request.member_id, request.alarm)} if request.alarm else set())
+    else:
+        alarms = frozenset(
+            alarm
+            for alarm in state.alarms
+            if request.member_id not in (0, alarm.member_id) or request.alarm not in (AlarmType.NONE, alarm.type)
+        )
+    after = replace(state, alarms=alarms, digest=_digest(state, sorted(alarms, key=repr)))
+    return Applied(after, _header(state.revision))
 
 
 def in_range(key: bytes, start: bytes, range_end: bytes) -> bool:

@@ -49,7 +49,8 @@ def test_a_record_cut_short_is_corrupt_or_a_record(kv: api.KeyValue, data: st.Da
         decoded = kv_codec.decode(cut)
     except CorruptError:
         return
-    assert kv_codec.encode(decoded) == cut
+    # A cut between two fields leaves a message that has fewer; it is not what the encoder writes, but it means one thing only.
+    assert kv_codec.decode(kv_codec.encode(decoded)) == decoded
 
 
 @given(st.binary(max_size=40))
