@@ -20,6 +20,11 @@ class StoreConfig(BaseModel):
     name: str = "default"
     snapshot_count: int = Field(default=10_000, ge=1)
     quota_backend_bytes: int = Field(default=2 * 1024**3, ge=0)
+    auto_compaction_mode: Literal["periodic", "revision"] = "periodic"
+    #: hours, a duration, or a number of revisions, by the mode; 0 is none
+    auto_compaction_retention: str = "0"
+    corrupt_check_time_seconds: float = Field(default=4 * 3600.0, ge=0)
+    lease_checkpoint_interval_seconds: float = Field(default=300.0, ge=0)
     heartbeat_interval: int = Field(default=30, ge=1)
     election_timeout: int = Field(default=150, ge=5)
     max_request_bytes: int = Field(default=1_572_864, ge=1)

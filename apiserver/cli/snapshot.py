@@ -27,6 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[flags.Parser]) -> None:
     save = actions.add_parser("save", help="save a running member's store, or a stopped one's")
     save.add_argument("file", metavar="FILE", type=Path)
     save.add_argument("--data-dir", type=Path, help="of a server that is stopped")
+    save.add_argument("--wal-dir", type=Path, help="where that server's log is, if not in the data directory")
     save.add_argument(
         "--endpoints", type=flags.names, help="of running servers: URLs of client ports, of Sampan or etcd, separated by commas"
     )
@@ -44,6 +45,7 @@ def add_parser(commands: argparse._SubParsersAction[flags.Parser]) -> None:
     restore = actions.add_parser("restore", help="make the data directory of a new cluster's member")
     restore.add_argument("file", metavar="FILE", type=Path)
     restore.add_argument("--data-dir", type=Path, required=True, help="new, empty, or with nothing in it but pki/")
+    restore.add_argument("--wal-dir", type=Path, help="where the log is to be (default: in the data directory)")
     restore.add_argument("--name", default="default", help="of this member (default: default)")
     restore.add_argument("--initial-cluster", type=_cluster, default={}, help="every member: NAME=URL,NAME=URL (default: this one alone)")
     restore.add_argument("--initial-cluster-token", help="part of the new ids (default: made of the file, so equal for all members)")
@@ -86,7 +88,7 @@ def _save(parsed: argparse.Namespace) -> int:
             raise UsageError(str(error)) from error
         found = _run(save.save_from_endpoint(config, parsed.file))
     else:
-        found = _run(save.save_from_data_dir(MemberConfig(data_dir=parsed.data_dir), parsed.file))
+        found = _run(save.save_from_data_dir(MemberConfig(data_dir=parsed.data_dir, wal_dir=parsed.wal_dir), parsed.file))
     _print(found, parsed.write_out)
     return 0
 
@@ -114,7 +116,7 @@ def _restore(parsed: argparse.Namespace) -> int:
             raise UsageError(f"--initial-advertise-peer-urls differ from those of {parsed.name} in --initial-cluster")
         parsed.initial_cluster = cluster
     options = RestoreOptions(
-        config=MemberConfig(data_dir=parsed.data_dir, name=parsed.name, initial_cluster=parsed.initial_cluster),
+        config=MemberConfig(data_dir=parsed.data_dir, wal_dir=parsed.wal_dir, name=parsed.name, initial_cluster=parsed.initial_cluster),
         token=parsed.initial_cluster_token,
         bump_revision=parsed.bump_revision,
         mark_compacted=parsed.mark_compacted,

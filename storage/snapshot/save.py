@@ -48,8 +48,9 @@ async def save_from_data_dir(config: MemberConfig, path: Path) -> SnapshotStatus
     CorruptError, SnapshotFileError."""
     from storage.member.member import Member
 
-    if not config.backend_file().exists():
-        raise errors.DataDirError(f"{config.member_dir()}: no member is there")
+    for needed in (config.backend_file(), config.log_dir()):
+        if not needed.exists():
+            raise errors.DataDirError(f"{needed}: no member is there")
     member = Member(config)
     await member.start()
     try:

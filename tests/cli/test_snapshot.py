@@ -43,6 +43,13 @@ def test_restore_then_save_then_restore(sample: Path, tmp_path: Path, capsys: py
     (data / "pki").mkdir(parents=True)
     assert main(["snapshot", "restore", str(sample), "--data-dir", str(data)]) == 0
     assert capsys.readouterr().out.startswith(f"restored revision 402 to {data}: member ")
+    for arguments in (["restore", str(sample)], ["save", str(saved)]):
+        elsewhere = ["--data-dir", str(tmp_path / "data2"), "--wal-dir", str(tmp_path / "wal")]
+        assert main(["snapshot", *arguments, *elsewhere]) == 0
+    assert not (tmp_path / "data2" / "member" / "wal").exists()
+    capsys.readouterr()
+    assert main(["snapshot", "save", str(saved), "--data-dir", str(tmp_path / "data2")]) == 1
+    assert "member/wal: no member is there" in capsys.readouterr().err
     assert main(["snapshot", "save", str(saved), "--data-dir", str(data), "-w", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["revision"] == 402
     assert (
