@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from apiserver import tls
 from apiserver.authentication import service_account, token_request
 from apiserver.authentication.anonymous import AnonymousAuthenticator
 from apiserver.authentication.bearer import BearerTokenAuthenticator, TokenUnion
@@ -62,7 +63,8 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
     union = TokenUnion(tokens)
     requests: list[RequestAuthenticator] = []
     if config.client_ca_file is not None:
-        requests.append(X509Authenticator.from_file(config.client_ca_file, time.time))
+        authorities = tls.client_authorities(config.client_ca_file)
+        requests.append(X509Authenticator(authorities.current(), time.time, authorities.current))
     requests.append(BearerTokenAuthenticator(union))
     rbac = RbacData()
     source = random.SystemRandom()

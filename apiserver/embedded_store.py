@@ -74,7 +74,8 @@ def peer_transport(store: StoreConfig) -> PeerTransport | None:
 
 @contextlib.asynccontextmanager
 async def running_member(store: StoreConfig, stop: asyncio.Event, on_progress: OnProgress | None) -> AsyncIterator[Member | None]:
-    """A member that serves: it leads, or knows who does. None where ``stop`` was set before that. Raises StoreError."""
+    """A member that serves: it leads, or knows who does. None where ``stop`` was set before that. Raises StoreError, also at the end for a
+    member that failed or was removed meanwhile."""
     from storage.member.environment import Environment
     from storage.member.member import Member
 
@@ -86,6 +87,15 @@ async def running_member(store: StoreConfig, stop: asyncio.Event, on_progress: O
         yield member if ready else None
     finally:
         await member.stop()
+    if member.failure is not None:
+        # It stopped by itself, and with it the server: whoever started it learns why.
+        raise _store_error(member.failure)
+
+
+def _store_error(failure: BaseException) -> errors.StoreError:
+    if isinstance(failure, errors.StoreError):
+        return failure
+    return errors.UnavailableError(f"etcdserver: stopped after a failure: {type(failure).__name__}: {failure}")
 
 
 async def _wait_ready(member: Member, transport: PeerTransport, stop: asyncio.Event, on_progress: OnProgress | None) -> bool:

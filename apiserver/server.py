@@ -146,19 +146,21 @@ class ApiServer:
     def _build_health(self) -> health.HealthEndpoints:
         """What is no resource request: probes, and behind them the documents."""
         store = health.HealthCheck(name="etcd", check=self._store_problem)
+        # Without a leader there is nothing that a restart of this process would mend.
+        alive = health.HealthCheck(name="etcd", check=self._feed_problem)
         started = health.HealthCheck(
             name="poststarthook/bootstrap", check=lambda: "" if self.ready else "not started yet, or about to end"
         )
         self.documents = LazyApp(self._build_documents)
-        self.health = health.HealthEndpoints(self.documents, healthz=(store, started), livez=(store,), readyz=(store, started))
+        self.health = health.HealthEndpoints(self.documents, healthz=(store, started), livez=(alive,), readyz=(store, started))
         return self.health
 
     def _store_problem(self) -> str:
-        """An external store tells what it suffers from; of the embedded one it is enough that its changes arrive."""
-        return "" if self.objects.alive and not self._kv_problem() else self._kv_problem() or "the changes of the store do not arrive"
+        """A store tells what it suffers from: one of several members that it knows no leader, an external one why it is not reached."""
+        return str(getattr(self._kv, "problem", "")) or self._feed_problem()
 
-    def _kv_problem(self) -> str:
-        return str(getattr(self._kv, "problem", ""))
+    def _feed_problem(self) -> str:
+        return "" if self.objects.alive else "the changes of the store do not arrive"
 
     def _build_documents(self) -> Any:
         """Version, metrics, discovery, OpenAPI: documents about what is served, on FastAPI."""

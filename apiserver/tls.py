@@ -13,6 +13,8 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
+from cryptography import x509
+
 from apiserver.config import ServerConfig
 from storage import tls
 
@@ -30,6 +32,11 @@ class _SslContextHead(ctypes.Structure):
     """How CPython's ``_ssl._SSLContext`` begins: an object header, then the ``SSL_CTX *``."""
 
     _fields_ = [("refcount", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("ctx", ctypes.c_void_p)]
+
+
+def client_authorities(path: Path) -> tls.Reloaded[tuple[x509.Certificate, ...]]:
+    """The authorities of client certificates, as the file has them at each moment. Raises OSError, ValueError where it holds none."""
+    return tls.Reloaded((path,), lambda: tuple(x509.load_pem_x509_certificates(path.read_bytes())), purpose="client CA")
 
 
 def certificate_expiry(config: ServerConfig) -> tls.CertificateExpiry:

@@ -13,7 +13,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -25,6 +24,8 @@ from apiserver.request.request_context import RequestContext
 
 #: verdicts remembered, by fingerprint; the oldest goes first. A cluster has a few certificates per node and per administrator
 VERDICTS_MAX = 4096
+#: between two looks at whether the authorities have been replaced
+LOOK_SECONDS = 1.0
 
 _UNDERSTOOD_CRITICAL = frozenset(
     (
@@ -48,16 +49,19 @@ class _Verdict:
 
 
 class X509Authenticator:
-    def __init__(self, authorities: Sequence[x509.Certificate], now: Callable[[], float]) -> None:
-        """``now``: seconds since the epoch, wall clock."""
-        self._authorities = tuple(authorities)
+    def __init__(
+        self,
+        authorities: Sequence[x509.Certificate],
+        now: Callable[[], float],
+        current: Callable[[], Sequence[x509.Certificate]] | None = None,
+    ) -> None:
+        """``now``: seconds since the epoch, wall clock. ``current`` tells the authorities of this moment: the same object as long as they
+        are the same; it is asked at most once in ``LOOK_SECONDS``."""
+        self._authorities = authorities
         self._now = now
+        self._current = current
+        self._looked_at = float("-inf")
         self._verdicts: OrderedDict[bytes, _Verdict] = OrderedDict()
-
-    @classmethod
-    def from_file(cls, path: Path, now: Callable[[], float]) -> X509Authenticator:
-        """Raises OSError, ValueError where the file holds no PEM certificate."""
-        return cls(x509.load_pem_x509_certificates(path.read_bytes()), now)
 
     def authenticate(self, context: RequestContext) -> UserInfo | None:
         """Raises AuthenticationError. A good certificate without a common name is nobody's."""
@@ -69,6 +73,12 @@ class X509Authenticator:
     def authenticate_certificate(self, der: bytes) -> UserInfo | None:
         fingerprint = hashlib.sha256(der).digest()
         now = self._now()
+        if self._current is not None and not 0 <= now - self._looked_at < LOOK_SECONDS:
+            self._looked_at = now
+            authorities = self._current()
+            if authorities is not self._authorities:
+                self._authorities = authorities
+                self._verdicts.clear()
         verdict = self._verdicts.get(fingerprint)
         if verdict is None or now > verdict.not_after:
             verdict = self._judge(der, fingerprint, now)

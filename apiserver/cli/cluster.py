@@ -212,7 +212,7 @@ async def _run(commands: dict[str, list[str]], *, restart: bool, announce: Calla
     statuses = await ended
     if not asked:
         raise CommandError("all members have ended")
-    return max(statuses)
+    return max(statuses)  # of those that were there to be ended
 
 
 async def _all_ready(children: Sequence[_Child]) -> None:
@@ -221,17 +221,17 @@ async def _all_ready(children: Sequence[_Child]) -> None:
 
 
 async def _keep(child: _Child, stop: asyncio.Event, *, restart: bool) -> int:
-    """Until ``stop``, or its own end where it is not started again. The exit status of its last run."""
+    """Until ``stop``, or its own end where it is not started again. The exit status with which it ended when it was asked to, else 0."""
     while True:
         status = await child.run()
         if stop.is_set():
-            return max(status, 0)
+            return abs(status)
         ended = f"ended with status {status}" if status >= 0 else f"was killed by signal {-status}"
         sys.stderr.write(f"sampan: {child.name} {ended}; {'it is started again' if restart else 'the others go on'}\n")
         sys.stderr.flush()
         if not restart:
-            return 1
+            return 0
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), RESTART_PAUSE_SECONDS)
         if stop.is_set():
-            return 1
+            return 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import ssl
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -129,10 +128,6 @@ def _peer_settings(flags: argparse.Namespace, pki: Pki) -> dict[str, Any]:
     for url in every:
         _check_peer_url(url)
     _bindable("--listen-peer-urls", listen)
-    if len(cluster) % 2 == 0 and cluster:
-        sys.stderr.write(
-            f"sampan: warning: {len(cluster)} members survive the loss of no more than {len(cluster) - 1} would; an odd number is better\n"
-        )
     settings: dict[str, Any] = {
         "initial_cluster": cluster or {name: advertise},
         "listen_peer_urls": listen,

@@ -141,6 +141,13 @@ class Member:
         """The last entry of the log that is carried out here."""
         return self._machine.applied_index
 
+    @property
+    def problem(self) -> str:
+        """Why it serves neither writes nor linearizable reads now; "" while it does."""
+        if self.failure is not None:
+            return f"stopped after a failure: {self.failure}"
+        return "" if self.metrics.has_leader else errors.UnavailableError.text
+
     async def wait_ready(self) -> None:
         """Return when a leader is known and an entry of its term is applied here. Raises UnavailableError when the member fails."""
         await asyncio.shield(self._ready)

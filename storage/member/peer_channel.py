@@ -17,7 +17,7 @@ from typing import Final
 from storage import errors
 from storage.member import peer_codec
 from storage.member.peer_codec import Channel, FrameError, FrameType, Refusal
-from storage.member.peer_connection import MISSES_MAX, FrameConnection, RefusedError, describe, dial, unreachable
+from storage.member.peer_connection import MISSES_MAX, FrameConnection, RefusedError, describe, dial, fail, unreachable
 from storage.member.peer_metrics import PeerMetrics
 from storage.member.peer_urls import PeerUrl
 from storage.tls import PeerContexts, Reloaded
@@ -78,6 +78,8 @@ class PeerLink:
         if problem != self.last_problem:
             self.last_problem = problem
             level = logging.ERROR if isinstance(error, RefusedError) else logging.WARNING
+            if not self.member_id:
+                level = logging.INFO  # one call, whose caller is told
             logger.log(level, "%s cannot be reached at %s", self.name(), problem)
 
     def recovered(self, url: PeerUrl) -> None:
@@ -330,8 +332,7 @@ class CallChannel:
         if connection is self._connection:
             self._connection = None
             for future in self._pending.values():
-                if not future.done():
-                    future.set_exception(errors.RequestTimeoutError(f"etcdserver: request timed out: {reason}"))
+                fail(future, errors.RequestTimeoutError(f"etcdserver: request timed out: {reason}"))
 
 
 def take_answer(pending: dict[int, asyncio.Future[bytes]], kind: FrameType, payload: bytes, on_removed: Callable[[], None]) -> None:
@@ -349,7 +350,7 @@ def take_answer(pending: dict[int, asyncio.Future[bytes]], kind: FrameType, payl
     elif kind is FrameType.FAILURE:
         failure = peer_codec.decode_failure(payload)
         waiting = pending.get(failure.id)
-        if waiting is not None and not waiting.done():
-            waiting.set_exception(failure.error)
+        if waiting is not None:
+            fail(waiting, failure.error)
     else:
         raise FrameError(f"{kind.name} as the answer to a call")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from storage import errors
 from storage.member import peer_codec
@@ -216,6 +216,13 @@ def describe(error: BaseException) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
+def fail(future: asyncio.Future[Any], error: Exception) -> None:
+    """Give a future that nobody may be waiting for any more an exception."""
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # taken note of: else it would be logged as forgotten
+
+
 class RefusedError(Exception):
     """The other side, or our look at it, ended the handshake."""
 
@@ -240,7 +247,7 @@ class _Handshake:
         if kind is FrameType.WELCOME:
             self.welcome.set_result(peer_codec.decode_welcome(payload))
         elif kind is FrameType.REFUSED:
-            self.welcome.set_exception(RefusedError(peer_codec.decode_refused(payload)))
+            fail(self.welcome, RefusedError(peer_codec.decode_refused(payload)))
         else:
             raise FrameError(f"{kind.name} before the handshake")
 
@@ -248,8 +255,7 @@ class _Handshake:
         pass
 
     def lost(self, connection: FrameConnection, reason: str) -> None:
-        if not self.welcome.done():
-            self.welcome.set_exception(ConnectionError(reason))
+        fail(self.welcome, ConnectionError(reason))
 
 
 async def dial(
@@ -298,8 +304,6 @@ async def dial(
         if connection.closed:
             raise ConnectionError("closed after the handshake")
     except BaseException:
-        if handshake.welcome.done() and not handshake.welcome.cancelled():
-            handshake.welcome.exception()  # taken note of, whatever came first
         if connection is not None:
             connection.abort("the handshake failed")
         raise

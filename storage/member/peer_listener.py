@@ -17,7 +17,7 @@ from storage import errors
 from storage.member import peer_codec
 from storage.member.peer_channel import CALL_HEAD_BYTES_MAX
 from storage.member.peer_codec import Channel, FrameError, FrameType, Refusal
-from storage.member.peer_connection import DIAL_SECONDS, IDLE_MISSES_MAX, FrameConnection, describe
+from storage.member.peer_connection import DIAL_SECONDS, IDLE_MISSES_MAX, FrameConnection, describe, fail
 from storage.member.peer_metrics import PeerMetrics
 from storage.member.peer_snapshot import SNAPSHOT_MISSES_MAX, IncomingChunks
 from storage.member.peer_urls import PeerUrl
@@ -200,8 +200,6 @@ class PeerListener:
                 accepted.close()
         finally:
             self._unproven.release()
-            if session.proven.done() and not session.proven.cancelled():
-                session.proven.exception()
 
 
 class _Session:
@@ -246,8 +244,7 @@ class _Session:
     def writable(self, connection: FrameConnection) -> None: ...
 
     def lost(self, connection: FrameConnection, reason: str) -> None:
-        if not self.proven.done():
-            self.proven.set_exception(ConnectionError(reason))
+        fail(self.proven, ConnectionError(reason))
         if self._chunks is not None:
             self._chunks.fail(reason)
         for task in self._calls:

@@ -13,7 +13,7 @@ from storage import errors
 from storage.member import peer_codec
 from storage.member.peer_channel import PeerLink
 from storage.member.peer_codec import CHUNK_BYTES_MAX, Channel, FrameError, FrameType
-from storage.member.peer_connection import FrameConnection, RefusedError, describe, dial
+from storage.member.peer_connection import FrameConnection, RefusedError, describe, dial, fail
 from storage.member.transport import SnapshotSource
 from storage.raft import codec
 from storage.raft.messages import Message
@@ -61,9 +61,7 @@ class Outgoing:
 
     def stop(self, reason: str) -> None:
         """Give up: ``send`` answers False soon."""
-        if not self._taken.done():
-            self._taken.set_exception(ConnectionError(reason))
-            self._taken.exception()  # somebody has taken note, also where nobody waits
+        fail(self._taken, ConnectionError(reason))
         if self._connection is not None:
             self._connection.abort(reason)
 
@@ -123,21 +121,16 @@ class Outgoing:
         if kind is FrameType.TAKEN:
             self._taken.set_result(None)
         elif kind is FrameType.FAILURE:
-            self._fail(peer_codec.decode_failure(payload).error)
+            fail(self._taken, peer_codec.decode_failure(payload).error)
         elif kind is FrameType.REFUSED:
-            self._fail(RefusedError(peer_codec.decode_refused(payload)))
+            fail(self._taken, RefusedError(peer_codec.decode_refused(payload)))
         else:
             raise FrameError(f"{kind.name} as the answer to a snapshot")
 
     def writable(self, connection: FrameConnection) -> None: ...
 
     def lost(self, connection: FrameConnection, reason: str) -> None:
-        if not self._taken.done():
-            self._fail(ConnectionError(reason))
-
-    def _fail(self, error: Exception) -> None:
-        self._taken.set_exception(error)
-        self._taken.exception()  # as in ``stop``
+        fail(self._taken, ConnectionError(reason))
 
 
 async def close_chunks(chunks: AsyncIterator[bytes]) -> None:

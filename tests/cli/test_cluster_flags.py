@@ -104,11 +104,6 @@ def test_an_initial_cluster_that_is_none_is_refused(text: str, capsys: pytest.Ca
     assert "invalid member" in capsys.readouterr().err
 
 
-def test_an_even_number_of_members_is_warned_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings(tmp_path, "--name", "m1", "--initial-cluster", ",".join(THREE.split(",")[:2]))
-    assert "2 members survive the loss of no more than 1" in capsys.readouterr().err
-
-
 def test_members_without_shared_authorities_are_refused_before_anything_is_made(tmp_path: Path) -> None:
     data_dir = DataDir(tmp_path / "m1")
     with pytest.raises(UsageError, match="--pki-dir"):

@@ -20,10 +20,14 @@ REQUEST_SECONDS_MAX = 30.0
 class ServerProcess:
     """``users`` are further users with their groups; ``tokens`` has a token for each."""
 
-    def __init__(self, directory: Path, *flags: str, users: dict[str, tuple[str, ...]] | None = None) -> None:
+    def __init__(
+        self, directory: Path, *flags: str, users: dict[str, tuple[str, ...]] | None = None, token: str = "", ca: Path | None = None
+    ) -> None:
+        """``token``: of the administrator, else a new one; ``ca``: of the server, where it is not in the data directory."""
         self._directory = directory
+        self._ca = ca or directory / "data" / "pki" / "ca.crt"
         self._flags = flags
-        self.token = secrets.token_hex(12)
+        self.token = token or secrets.token_hex(12)
         self.tokens = {user: secrets.token_hex(12) for user in users or {}}
         self.port = free_port()
         directory.mkdir(parents=True, exist_ok=True)
@@ -45,9 +49,16 @@ class ServerProcess:
         return self._directory / "log.txt"
 
     def start(self) -> None:
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
         flags = ["--data-dir", str(self.data_dir), "--secure-port", str(self.port)]
         flags += ["--token-auth-file", str(self._directory / "tokens.csv"), *self._flags]
         self.process = pytest_plugin.start(flags, self.log)
+
+    def wait_ready(self) -> None:
+        assert self.process is not None
         pytest_plugin.wait_until_ready(self.process, self.log)
 
     def kill(self) -> None:
@@ -62,7 +73,7 @@ class ServerProcess:
         return self.process.returncode
 
     def connection(self, timeout: float = REQUEST_SECONDS_MAX) -> http.client.HTTPSConnection:
-        context = ssl.create_default_context(cafile=str(self.data_dir / "pki" / "ca.crt"))
+        context = ssl.create_default_context(cafile=str(self._ca))
         return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=context)
 
     def request(

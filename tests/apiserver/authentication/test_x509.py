@@ -121,3 +121,18 @@ def test_a_remembered_verdict_ends_with_the_certificate_and_begins_with_it() -> 
     clock.now += 2 * 86400
     with pytest.raises(AuthenticationError):
         authenticator.authenticate_certificate(der)
+
+
+def test_authorities_that_are_replaced_are_noticed_within_a_second_and_verdicts_forgotten() -> None:
+    clock, other = Clock(), Authority("other")
+    current = [(CA.certificate,), (other.certificate,)]
+    authenticator = X509Authenticator(current[0], clock, lambda: current[0])
+    old, new = CA.issue(), other.issue()
+    assert authenticator.authenticate_certificate(old) is not None
+    with pytest.raises(AuthenticationError):
+        authenticator.authenticate_certificate(new)
+    current.pop(0)
+    clock.now += 1
+    assert authenticator.authenticate_certificate(new) is not None
+    with pytest.raises(AuthenticationError):
+        authenticator.authenticate_certificate(old)

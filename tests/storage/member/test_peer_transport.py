@@ -409,11 +409,12 @@ async def test_a_call_that_certainly_did_not_arrive_says_so(running: contextlib.
 
 async def test_a_call_without_an_answer_in_time_is_of_unknown_outcome(running: contextlib.AsyncExitStack) -> None:
     one, two = await pair(running)
+    await one.transport.call(2, "x", b"", timeout_seconds=5)  # the connection is there
     two.handler.hold = asyncio.Event()
     with pytest.raises(errors.RequestTimeoutError):
         await one.transport.call(2, "x", b"", timeout_seconds=0.05)
     call = asyncio.create_task(one.transport.call(2, "x", b"", timeout_seconds=5))
-    await until(lambda: len(two.handler.calls) == 2)
+    await until(lambda: len(two.handler.calls) == 3)
     await two.transport.stop()
     with pytest.raises(errors.RequestTimeoutError):
         await call
