@@ -84,13 +84,16 @@ class MemberConfig:
         parse_retention(self.auto_compaction_mode, self.auto_compaction_retention)
         self._validate_cluster()
 
-    def _validate_cluster(self) -> None:
-        if self.initial_cluster_state not in ("new", "existing"):
-            raise ValueError(f"--initial-cluster-state must be new or existing, not {self.initial_cluster_state!r}")
+    def validate_bootstrap(self) -> None:
+        """What is needed only where there is no log yet. Raises ValueError."""
         if self.initial_cluster and self.name not in self.initial_cluster:
             raise ValueError(f"--initial-cluster does not name this member, {self.name!r} (--name)")
         if self.initial_cluster_state == "existing" and len(self.initial_cluster) < 2:
             raise ValueError("--initial-cluster-state existing needs the other members in --initial-cluster")
+
+    def _validate_cluster(self) -> None:
+        if self.initial_cluster_state not in ("new", "existing"):
+            raise ValueError(f"--initial-cluster-state must be new or existing, not {self.initial_cluster_state!r}")
         seen: dict[str, str] = {}
         for name, urls in self.initial_cluster.items():
             if not urls:

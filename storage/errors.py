@@ -13,7 +13,7 @@ StoreError
  ├─ TooManyRequestsError      the queue of proposals is full; nothing was proposed
  ├─ MembershipError           a change of the cluster's members that cannot be made; nothing was changed
  │   └─ MemberNotFoundError, MemberExistsError, PeerUrlExistsError, InvalidUrlsError, NotLearnerError, LearnerNotReadyError,
- │      TooManyLearnersError, UnhealthyClusterError
+ │      TooManyLearnersError, UnhealthyClusterError (of it NotEnoughStartedMembersError)
  ├─ NotLeaderError / BadLeaderTransfereeError / LeaderTransferTimeoutError
  ├─ NotSupportedForLearnerError   a learner answers serializable reads only
  ├─ MemberRemovedError        this member was removed from its cluster; it never works again
@@ -160,6 +160,10 @@ class TooManyLearnersError(MembershipError):
 
 class UnhealthyClusterError(MembershipError):
     text = "etcdserver: unhealthy cluster"
+
+
+class NotEnoughStartedMembersError(UnhealthyClusterError):
+    text = "etcdserver: re-configuration failed due to not enough started members"
 
 
 class NotLeaderError(StoreError):

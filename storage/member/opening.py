@@ -67,10 +67,10 @@ def open_log(config: MemberConfig, environment: Environment) -> OpenedLog:
         raise
 
 
-def create_log(config: MemberConfig, environment: Environment, identity: Identity, voters: tuple[int, ...]) -> OpenedLog:
+def create_log(config: MemberConfig, environment: Environment, identity: Identity, conf_state: ConfState) -> OpenedLog:
     """Raises DataDirError, DataDirLockedError."""
     metadata = identity.encode()
-    snapshot = SnapshotMetadata(ConfState(voters))
+    snapshot = SnapshotMetadata(conf_state)
     log = environment.logs.create(
         config.log_dir(),
         metadata=metadata,

@@ -12,6 +12,7 @@ from storage.member import request as log_request
 from storage.member.metrics import MemberMetrics
 from storage.member.quota import Quota
 from storage.member.wait import RequestIds, Wait
+from storage.raft.messages import ConfChange
 
 PENDING_WRITES_MAX: Final = 5000
 """Writes that wait for their answer (etcd's gap between committed and applied). Beyond it new ones are refused at once, so that an
@@ -24,7 +25,7 @@ class Waiter:
     decode it."""
 
     data: bytes
-    request: log_request.InternalRequest
+    request: log_request.InternalRequest | ConfChange
     future: asyncio.Future[object]
 
 
@@ -78,6 +79,23 @@ class Proposals:
             return None
         self._wait.take(request_id)
         return waiter
+
+    def expect(self, request_id: int, change: ConfChange) -> asyncio.Future[object]:
+        """Wait for a change of the membership, which the caller proposes itself."""
+        future: asyncio.Future[object] = self._loop.create_future()
+        self._wait.register(request_id, Waiter(b"", change, future), self._loop.time())
+        return future
+
+    def take_change(self, change: ConfChange) -> Waiter | None:
+        """Who waits for this change, who waits no longer."""
+        waiter = self._wait.get(change.id)
+        if waiter is None or waiter.request != change:
+            return None
+        self._wait.take(change.id)
+        return waiter
+
+    def forget(self, request_id: int) -> None:
+        self._wait.take(request_id)
 
     def is_awaited(self, data: bytes) -> bool:
         waiter = self._wait.get(log_request.request_id_of(data))

@@ -15,7 +15,6 @@ again with another log.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,11 +24,14 @@ from storage.errors import CorruptError, StoppedError, StoreError
 from storage.member.disk_worker import Log, MarkerJob, SaveJob
 from storage.member.environment import LogWriterFactory
 from storage.raft.log_storage import MemoryLogStorage
-from storage.raft.messages import Entry, HardState, Message, MessageType, SnapshotMetadata
-from storage.raft.rawnode import ProposalDroppedError, RawNode, Ready, Role, SoftState
+from storage.raft.messages import ConfChange, Entry, HardState, Message, MessageType, SnapshotMetadata
+from storage.raft.rawnode import ProposalDroppedError, RawNode, ReadIndexDroppedError, ReadState, Ready, Role, SoftState
 
 APPLY_ROUNDS_MAX: Final = 4
 """Readys with committed entries handled in one pass of the loop; each holds a bounded number of bytes. Then others get their turn."""
+
+DEFERRED_TICKS_MAX: Final = 10
+"""For so many ticks a proposal is offered again that nobody takes because leadership is being handed over; then it is dropped."""
 
 RECEIVED_MAX: Final = 4096
 """Messages taken in between two passes; beyond it they are dropped, as a network would. Raft sends them again."""
@@ -44,6 +46,7 @@ class Callbacks:
     dropped: Callable[[list[bytes]], None]
     is_awaited: Callable[[bytes], bool]
     soft_state: Callable[[SoftState, int], None]
+    read_states: Callable[[tuple[ReadState, ...]], None]
     send: Callable[[list[Message]], None]
     saved: Callable[[float], None]
     failed: Callable[[BaseException], None]
@@ -71,6 +74,8 @@ class RaftLoop:
         self._proposals: list[bytes] = []
         self._leader_proposals: list[bytes] = []
         self._proposals_are_held = False
+        self._deferred: list[tuple[Message, int]] = []
+        self._tick_count = 0
         self._pass_is_due = False
         self._accepting = True
         self._failed = False
@@ -118,6 +123,34 @@ class RaftLoop:
             self._received.append(message)
             self._schedule_pass()
 
+    def propose_conf_change(self, change: ConfChange) -> None:
+        """Raises StoppedError, ProposalDroppedError."""
+        if not self._accepting:
+            raise StoppedError()
+        self.node.propose_conf_change(change)
+        self._schedule_pass()
+
+    def maybe_read_index(self, context: bytes) -> bool:
+        """Ask Raft from where on a read may be served; ``Callbacks.read_states`` tells. False when no answer will come."""
+        if not self._accepting or not self.node.has_leader():
+            return False
+        try:
+            self.node.read_index(context)
+        except ReadIndexDroppedError:
+            return False
+        self._schedule_pass()
+        return True
+
+    def transfer_leader(self, target_id: int) -> None:
+        if self._accepting:
+            self.node.transfer_leader(target_id)
+            self._schedule_pass()
+
+    def report_snapshot(self, member_id: int, *, ok: bool) -> None:
+        if self._accepting:
+            self.node.report_snapshot(member_id, ok)
+            self._schedule_pass()
+
     def report_unreachable(self, member_id: int) -> None:
         if self._accepting:
             self.node.report_unreachable(member_id)
@@ -127,6 +160,15 @@ class RaftLoop:
         """Note in the log that the backend holds all up to ``snapshot.index`` durably, and release what is before."""
         if not self._failed:
             self._disk.submit(MarkerJob(snapshot))
+
+    def halt(self) -> None:
+        """Take part in nothing any more, after a failure. ``stop`` is still owed. Idempotent."""
+        if not self._failed:
+            self._failed = True
+            self._accepting = False
+            if self._tick_handle is not None:
+                self._tick_handle.cancel()
+            self._disk.stop(None)
 
     async def stop(self) -> None:
         """Finish what has been proposed, as far as this member can by itself, then close the log. Idempotent."""
@@ -156,8 +198,11 @@ class RaftLoop:
         if self._tick_due <= now:
             self._tick_due = now + self._tick_seconds
         self._tick_handle = self._loop.call_at(self._tick_due, self._tick)
+        self._tick_count += 1
         self.node.tick()
-        if self.node.has_ready():
+        if self._deferred:
+            self._offer_deferred()
+        if self._proposals_are_held or self.node.has_ready():
             self._schedule_pass()
 
     def _pass(self) -> None:
@@ -183,9 +228,29 @@ class RaftLoop:
         for message in received:
             if message.type is MessageType.HEARTBEAT:
                 self._check_log_is_whole(message)
-            # What a peer forwarded here and is dropped it is not told of: its caller learns that the outcome is unknown.
-            with contextlib.suppress(ProposalDroppedError):
+            try:
                 node.step(message)
+            except ProposalDroppedError:
+                self._maybe_defer(message)
+            except ReadIndexDroppedError:
+                pass  # who asked asks again
+
+    def _maybe_defer(self, proposal: Message) -> bool:
+        """Keep a peer's proposal that came while leadership is handed over, to give it to the new leader. What is dropped here its
+        sender is not told of: the caller there learns that the outcome is unknown."""
+        if not self.node.status().lead_transferee or len(self._deferred) >= RECEIVED_MAX:
+            return False
+        self._deferred.append((proposal, self._tick_count + DEFERRED_TICKS_MAX))
+        return True
+
+    def _offer_deferred(self) -> None:
+        deferred, self._deferred = self._deferred, []
+        for proposal, last_tick in deferred:
+            try:
+                self.node.step(proposal)
+            except ProposalDroppedError:
+                if self._tick_count < last_tick:
+                    self._deferred.append((proposal, last_tick))
 
     def _check_log_is_whole(self, heartbeat: Message) -> None:
         """A leader's heartbeat names a commit index that it knows this member's log to hold (Raft §5.3); such entries are never
@@ -218,7 +283,10 @@ class RaftLoop:
         try:
             node.propose_many(proposals)
         except ProposalDroppedError:
-            callbacks.dropped(proposals)
+            if node.status().lead_transferee:
+                self._proposals, self._proposals_are_held = proposals, True  # for the new leader
+            else:
+                callbacks.dropped(proposals)
 
     def _work(self) -> None:
         node = self.node
@@ -239,6 +307,8 @@ class RaftLoop:
                 self._callbacks.soft_state(soft_state, self._term_and_vote[0])
                 if self._proposals and soft_state.leader_id:
                     self._schedule_pass()
+            if ready.read_states:
+                self._callbacks.read_states(ready.read_states)
             if ready.messages:
                 self._send(ready.messages)
             self._unadvanced.append(ready)
@@ -285,11 +355,7 @@ class RaftLoop:
 
     def _fail(self, error: BaseException) -> None:
         if not self._failed:
-            self._failed = True
-            self._accepting = False
-            if self._tick_handle is not None:
-                self._tick_handle.cancel()
-            self._disk.stop(None)
+            self.halt()
             self._callbacks.failed(error)
 
     # -- on the disk's thread

@@ -61,6 +61,15 @@ class LeaseCheckpointRequest:
     remaining_ttl_seconds: tuple[tuple[int, int], ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberAttributesRequest:
+    """What a member tells of itself when it starts."""
+
+    member_id: int
+    name: str
+    client_urls: tuple[str, ...]
+
+
 InternalRequest: TypeAlias = (
     api.PutRequest
     | api.DeleteRangeRequest
@@ -70,11 +79,12 @@ InternalRequest: TypeAlias = (
     | LeaseRevokeRequest
     | AlarmRequest
     | LeaseCheckpointRequest
+    | MemberAttributesRequest
 )
 
 
 class Kind(enum.IntEnum):
-    """Numbers of etcd's ``InternalRaftRequest`` fields."""
+    """Numbers of etcd's ``InternalRaftRequest`` fields where they fit into a byte."""
 
     PUT = 4
     DELETE_RANGE = 5
@@ -84,6 +94,7 @@ class Kind(enum.IntEnum):
     LEASE_REVOKE = 9
     ALARM = 10
     LEASE_CHECKPOINT = 11
+    MEMBER_ATTRIBUTES = 130
 
 
 class UnknownRequestError(CodecError):
@@ -111,6 +122,8 @@ def encode(request_id: int, request: InternalRequest) -> bytes:
         case LeaseCheckpointRequest():
             checkpoints = [_chunk(1, _number(1, id) + _number(2, remaining)) for id, remaining in request.remaining_ttl_seconds]
             return _HEAD.pack(request_id, Kind.LEASE_CHECKPOINT) + b"".join(checkpoints)
+        case MemberAttributesRequest():
+            return _HEAD.pack(request_id, Kind.MEMBER_ATTRIBUTES) + _encode_member_attributes(request)
     raise TypeError(f"not a request of the log: {type(request).__name__}")
 
 
@@ -145,6 +158,8 @@ def decode(data: bytes) -> tuple[int, InternalRequest]:
             checkpoints = [_numbers(_bytes(content)) for number, content in fields(body) if number == 1]
             remaining = tuple((numbers.get(1, 0), numbers.get(2, 0)) for numbers in checkpoints)
             return request_id, LeaseCheckpointRequest(remaining_ttl_seconds=remaining)
+        case Kind.MEMBER_ATTRIBUTES:
+            return request_id, _decode_member_attributes(body)
     raise UnknownRequestError(f"an entry holds a request of kind {kind}: it was written by a newer version")
 
 
@@ -192,6 +207,32 @@ def _decode_alarm(body: bytes) -> AlarmRequest:
         )
     except ValueError as error:
         raise UnknownRequestError(f"an entry holds an alarm of a newer version: {error}") from None
+
+
+# ClusterMemberAttrSetRequest: member_ID 1, member_attributes 2; Attributes: name 1, client_urls 2
+
+
+def _encode_member_attributes(request: MemberAttributesRequest) -> bytes:
+    attributes = _optional(1, request.name.encode()) + b"".join(_chunk(2, url.encode()) for url in request.client_urls)
+    return _number(1, request.member_id) + _chunk(2, attributes)
+
+
+def _decode_member_attributes(body: bytes) -> MemberAttributesRequest:
+    member_id, name = 0, b""
+    urls: list[bytes] = []
+    for number, content in fields(body):
+        if number == 1:
+            member_id = _int(content) & 0xFFFF_FFFF_FFFF_FFFF
+        elif number == 2:
+            for part, value in fields(_bytes(content)):
+                if part == 1:
+                    name = _bytes(value)
+                elif part == 2:
+                    urls.append(_bytes(value))
+    try:
+        return MemberAttributesRequest(member_id=member_id, name=name.decode(), client_urls=tuple(url.decode() for url in urls))
+    except UnicodeDecodeError as error:
+        raise CodecError(str(error)) from None
 
 
 # PutRequest: key 1, value 2, lease 3, prev_kv 4, ignore_value 5, ignore_lease 6

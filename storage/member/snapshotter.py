@@ -7,6 +7,7 @@ from typing import Final
 
 from storage.backend import schema
 from storage.backend.backend import Backend, Bucket
+from storage.member.membership import decode_conf_state
 from storage.raft.log_storage import MemoryLogStorage
 from storage.raft.messages import ConfState, SnapshotMetadata
 
@@ -43,17 +44,25 @@ class Snapshotter:
         is_long = segment_count > SEGMENTS_MAX
         if applied - self._marked_index < self._snapshot_count and not is_long:
             return False
-        durable = schema.read_uint64(self._backend, Bucket.META, schema.CONSISTENT_INDEX, durable=True)
-        if durable - self._marked_index < (1 if is_long else max(1, self._snapshot_count // 2)):
+        durable = self._durable(conf_state)
+        if durable.index - self._marked_index < (1 if is_long else max(1, self._snapshot_count // 2)):
             return False  # the batch that is on its way to the disk will do
-        term = schema.read_uint64(self._backend, Bucket.META, schema.TERM, durable=True)
-        self._marked_index = durable
-        self._mark(SnapshotMetadata(conf_state, durable, term))
+        self._marked_index = durable.index
+        self._mark(durable)
         return True
 
     def maybe_compact_memory(self, applied: int) -> bool:
-        """Forget applied entries in memory."""
+        """Forget applied entries in memory; a follower that lacks them is sent the backend."""
         if self._log_storage.entry_count() <= self._catch_up_entries:
             return False
         self._log_storage.compact(applied - self._catch_up_entries)
         return True
+
+    def _durable(self, conf_state: ConfState) -> SnapshotMetadata:
+        """What a crash now would leave of the backend. ``conf_state`` is that of the log's beginning, if the backend holds none."""
+        durable = self._backend.durable_get(Bucket.META, schema.CONF_STATE)
+        return SnapshotMetadata(
+            conf_state if durable is None else decode_conf_state(durable),
+            schema.read_uint64(self._backend, Bucket.META, schema.CONSISTENT_INDEX, durable=True),
+            schema.read_uint64(self._backend, Bucket.META, schema.TERM, durable=True),
+        )

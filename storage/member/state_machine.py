@@ -8,18 +8,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from storage import api, errors, failpoints, maintenance
-from storage.backend.backend import Backend
+from storage.backend import schema
+from storage.backend.backend import Backend, Bucket
 from storage.lease.lessor import Lessor
+from storage.maintenance import ClusterMember
 from storage.member import request as log_request
 from storage.member.alarms import Alarms
 from storage.member.applier import Applier
+from storage.member.membership import Membership, conf_change_of
 from storage.member.metrics import MemberMetrics
 from storage.member.proposals import Waiter
 from storage.raft import codec
-from storage.raft.messages import Entry, EntryType
+from storage.raft.confchange import ConfChangeError
+from storage.raft.messages import NO_MEMBER, ConfChange, ConfChangeType, ConfChangeV2, ConfState, Entry, EntryType
 from storage.watch.watchable_store import WatchableStore
 
 logger = logging.getLogger(__name__)
@@ -31,6 +36,25 @@ SLOW_APPLY_SECONDS: Final = 0.1
 """Nothing else runs on the loop while entries are applied; longer is worth a warning (etcd's)."""
 
 TakeWaiter = Callable[[bytes], Waiter | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfChangeResult:
+    """``member``: the one that was changed; ``members``: all, after it."""
+
+    header: api.ResponseHeader
+    member: ClusterMember
+    members: tuple[ClusterMember, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfChangeHooks:
+    """``apply`` makes a change to Raft's configuration and answers what is in force then; it raises ConfChangeError. ``changed`` is
+    told of each change of the list."""
+
+    apply: Callable[[ConfChange | ConfChangeV2], ConfState]
+    changed: Callable[[ConfChangeType, ClusterMember], None]
+    take_waiter: Callable[[ConfChange], Waiter | None]
 
 
 class Headers:
@@ -63,6 +87,7 @@ class StateMachine:
         lease_ttl_seconds_min: int,
         lease_checkpoint_interval_seconds: float,
         take_waiter: TakeWaiter,
+        conf_changes: ConfChangeHooks,
         metrics: MemberMetrics,
         stopwatch: Callable[[], float],
     ) -> None:
@@ -70,17 +95,19 @@ class StateMachine:
         self._loop = asyncio.get_running_loop()
         self._headers = headers
         self._take_waiter = take_waiter
+        self._conf_changes = conf_changes
         self._metrics = metrics
         self._stopwatch = stopwatch
         self.backend = backend
         self.lessor = Lessor(
             backend, ttl_seconds_min=lease_ttl_seconds_min, checkpoint_interval_seconds=lease_checkpoint_interval_seconds
         )
+        self.membership = Membership(backend)
         self.store = WatchableStore(backend, self.lessor)
         self.alarms = Alarms(backend)
         self.applier = Applier(self.store, self.lessor, make_header=headers.make, monotonic=self._loop.time)
         self.applied_index = self.store.store.consistent_index
-        self.applied_term = 0
+        self.applied_term = schema.read_uint64(backend, Bucket.META, schema.TERM)
         self._compaction_handle: asyncio.TimerHandle | None = None
         self._compaction_waiters: list[asyncio.Future[None]] = []
         self._is_closed = False
@@ -93,6 +120,7 @@ class StateMachine:
             log_request.LeaseRevokeRequest: self._apply_lease_revoke,
             log_request.AlarmRequest: self._apply_alarm,
             log_request.LeaseCheckpointRequest: self._apply_lease_checkpoint,
+            log_request.MemberAttributesRequest: self._apply_member_attributes,
         }
 
     def close(self) -> None:
@@ -112,8 +140,8 @@ class StateMachine:
         started = stopwatch()  # the loop's clock may stand still within a pass
         for entry in entries:
             if entry.type is not EntryType.NORMAL:
-                raise errors.CorruptError(f"entry {entry.index} changes the membership, which this version cannot apply")
-            if entry.data:
+                self._apply_conf_change(entry)
+            elif entry.data:
                 self._apply_request(entry)
         last = entries[-1]
         self.applied_index = last.index
@@ -135,7 +163,7 @@ class StateMachine:
             except codec.CodecError as error:
                 raise errors.CorruptError(f"entry {entry.index} of the log cannot be applied: {error}") from error
         else:
-            request = waiter.request
+            request = waiter.request  # type: ignore[assignment]  # a change of the membership is no NORMAL entry
         try:
             if not self.alarms.is_quiet:
                 self.alarms.check(request)
@@ -176,6 +204,40 @@ class StateMachine:
         else:
             changed = self.alarms.deactivate(request.member_id, request.alarm)
         return maintenance.AlarmsResponse(header=self._headers.make(self.store.current_revision), alarms=changed)
+
+    def _apply_member_attributes(self, request: log_request.MemberAttributesRequest) -> api.ResponseHeader:
+        self.membership.set_attributes(request.member_id, request.name, request.client_urls)
+        return self.header()
+
+    def _apply_conf_change(self, entry: Entry) -> None:
+        """Change list and configuration alike. A change that cannot be made changes neither, on any member."""
+        change = conf_change_of(entry)
+        hooks = self._conf_changes
+        if isinstance(change, ConfChangeV2):
+            if change.changes:
+                raise errors.CorruptError(f"entry {entry.index} changes several members at once, which this version cannot apply")
+            self.membership.set_conf_state(hooks.apply(change))  # the end of a joint configuration
+            return
+        waiter = hooks.take_waiter(change)
+        try:
+            self.membership.check(change)
+            state = hooks.apply(change)
+        except (errors.MembershipError, ConfChangeError) as error:
+            logger.info("entry %d changes nothing: %s", entry.index, error)
+            hooks.apply(ConfChange(change.type, NO_MEMBER))
+            if waiter is not None and not waiter.future.done():
+                refused = error if isinstance(error, errors.MembershipError) else errors.MembershipError(f"etcdserver: {error}")
+                waiter.future.set_exception(refused)
+            return
+        member = self.membership.apply(change)
+        self.membership.set_conf_state(state)
+        hooks.changed(change.type, member)
+        if waiter is not None and not waiter.future.done():
+            waiter.future.set_result(ConfChangeResult(header=self.header(), member=member, members=self.membership.list()))
+
+    def header(self) -> api.ResponseHeader:
+        """Of the store as it is now."""
+        return self._headers.make(self.store.current_revision)
 
     # -- physical compaction
 

@@ -91,6 +91,15 @@ class Cluster:
         await until(lambda: any(one.metrics.is_leader and one is not but for one in self.members.values()), "a leader")
         return next(one for one in self.members.values() if one.metrics.is_leader and one is not but)
 
+    def id_of(self, name: str) -> int:
+        """By what the leader's list says."""
+        return next(one.id for one in self.leader()._machine.membership.list() if one.name == name)
+
+    async def published(self) -> None:
+        """Wait until all members' names are known to all."""
+        names = set(self.members)
+        await until(lambda: all(names <= {one.name for one in member._machine.membership.list()} for member in self.members.values()))
+
     async def converged(self) -> None:
         """Wait until all have applied the same."""
         await until(lambda: len({one.applied_index for one in self.members.values()}) == 1, "equal applied indexes")

@@ -16,8 +16,8 @@ from storage import api, errors, failpoints
 from storage.api import DeleteRangeRequest, PutRequest, RangeRequest, TxnRequest, WatchRequest
 from storage.config import MemberConfig
 from storage.maintenance import Alarm, AlarmType
-from storage.member import member as member_module
 from storage.member import proposals as proposals_module
+from storage.member import replica as replica_module
 from storage.member.member import Member
 from storage.wal.segment import list_segments
 
@@ -97,9 +97,9 @@ async def test_snapshot_markers_release_old_segments_and_replay_begins_there(tmp
     async with running(tmp_path, **settings) as member:
         for number in range(200):
             await put(member, b"k%d" % number, bytes(100))
-        await until(lambda: member.metrics.snapshot_markers_total > 0)
+        await until(lambda: list_segments(tmp_path / "member" / "wal")[0].sequence > 0)
+        assert member.metrics.snapshot_markers_total > 0
         await put(member, b"last")
-    assert list_segments(tmp_path / "member" / "wal")[0].sequence > 0
     async with running(tmp_path, **settings) as member:
         assert member.local_revision() == 202
         assert (await member.range(RangeRequest(key=b"k", range_end=b"l", count_only=True))).count == 200
@@ -399,7 +399,7 @@ async def test_too_many_writes_at_a_time_are_refused_at_once(tmp_path: Path, mon
 
 
 async def test_what_a_stalled_disk_may_hold_in_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(member_module, "PENDING_BYTES_MAX", 100_000)
+    monkeypatch.setattr(replica_module, "PENDING_BYTES_MAX", 100_000)
     stalled = threading.Event()
     async with running(tmp_path) as member:
         with failpoints.armed("wal.before_write", lambda: _wait(stalled)):
@@ -418,7 +418,7 @@ async def test_what_a_stalled_disk_may_hold_in_memory_is_bounded(tmp_path: Path,
 
 async def test_a_write_without_an_answer_in_time_is_reported_as_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(tmp_path) as member:
-        monkeypatch.setattr(member_module, "REQUEST_TIMEOUT_SECONDS", -1.0)
+        monkeypatch.setattr(member, "_timeout_seconds", -1.0)
         monkeypatch.setattr(member._raft, "propose", lambda data: None)
         with pytest.raises(errors.RequestTimeoutError):
             await put(member, b"lost")
@@ -469,13 +469,13 @@ async def test_metrics_and_status(tmp_path: Path) -> None:
         assert metrics.has_leader
         assert metrics.is_leader
         assert metrics.leader_changes_seen == 1
-        assert metrics.proposals_applied == metrics.proposals_committed == 2
+        assert metrics.proposals_applied == metrics.proposals_committed == 4  # the member, the term, its name, the put
         assert metrics.proposals_pending == 0
         assert metrics.current_revision == 2
         assert metrics.watcher_count == 1
         assert metrics.db_total_size_bytes >= metrics.db_in_use_bytes > 0
         status = await member.status()
         assert status.leader_id == member.member_id == status.header.member_id
-        assert status.raft_index == status.raft_applied_index == 2
-        assert status.header.raft_term == 1
+        assert status.raft_index == status.raft_applied_index == 4
+        assert status.header.raft_term == 2
         assert status.alarms == ()
