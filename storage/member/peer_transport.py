@@ -111,6 +111,10 @@ class PeerTransport:
 
     async def stop(self) -> None:
         """See ``Transport``."""
+        # First what comes in: a peer that is heard would be dialled.
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.stop()
         tasks: list[asyncio.Task[Any]] = []
         for peer in (*self._peers.values(), *self._remotes.values()):
             tasks += peer.close("this member stops")
@@ -121,16 +125,13 @@ class PeerTransport:
         tasks += self._ending
         if tasks:
             await asyncio.wait(tasks)
-        listener, self._listener = self._listener, None
-        if listener is not None:
-            await listener.stop()
 
     # -- peers
 
     def set_peer(self, member_id: int, urls: tuple[str, ...]) -> None:
         """See ``Transport``. URLs that cannot be used are passed over (a cluster's members are checked when they are added)."""
         assert self._handler is not None, "start comes first"
-        if member_id == self._member_id:
+        if member_id == self._member_id or self._listener is None:
             return
         self._removed.discard(member_id)
         self._close_peer(self._remotes.pop(member_id, None), "it is known now")
@@ -237,6 +238,8 @@ class PeerTransport:
         return None
 
     def _heard(self, hello: peer_codec.Hello) -> None:
+        if self._listener is None:
+            return
         peer = self._peers.get(hello.sender)
         if peer is not None:
             peer.messages.retry_now()
