@@ -9,13 +9,14 @@
 7. ``authorization`` last: a handler never runs for somebody who may not.
 
 On the way out: metrics and the audit log see every answer, also those of the steps. The steps are sync and cheap, so the chain is a plain
-loop in one ASGI callable; only the handler waits, under the deadline.
+loop in one ASGI callable; only the handler waits, under the deadline. The exception: before a refusal for who somebody is or what he may,
+a server whose caches may be behind other servers' writes catches up, and looks again.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol, cast
 from urllib.parse import parse_qs
 
@@ -64,9 +65,12 @@ class HandlerChain:
         request_timeout_seconds: float,
         observer: RequestObserver | None = None,
         audit_log: AuditLog | None = None,
+        catch_up: Callable[[], Awaitable[bool]] | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``now``: a monotonic clock in seconds."""
+        """``now``: a monotonic clock in seconds. ``catch_up`` brings what authenticator and authorizer look at up to date, and answers
+        whether there was news."""
+        self._catch_up = catch_up
         self._handler = handler
         self._resolve = resolve
         self._deadline = Deadline(request_timeout_seconds)
@@ -110,10 +114,21 @@ class HandlerChain:
                 if refusal is not None:
                     raise refusal
                 self._deadline(context)
-                self._authentication(context)
-                self._impersonation(context, scope["headers"])
+                try:
+                    self._authentication(context)
+                    self._impersonation(context, scope["headers"])
+                except StatusError as error:
+                    if not await self._has_news(error):
+                        raise
+                    self._authentication(context)
+                    self._impersonation(context, scope["headers"])
                 seat = self._flow_control.acquire(context)
-                self._authorization(context)
+                try:
+                    self._authorization(context)
+                except StatusError as error:
+                    if not await self._has_news(error):
+                        raise
+                    self._authorization(context)
                 handling = self._handler(scope, receive, response)
                 if context.deadline is not None:
                     handling = Limited(cast(Coroutine[Any, Any, None], handling), context.deadline - self._now())
@@ -130,6 +145,10 @@ class HandlerChain:
         finally:
             self._flow_control.release(seat)
             self._tell(scope, context, response)
+
+    async def _has_news(self, error: StatusError) -> bool:
+        """Whether a refusal may have come of caches that were behind: the account or the role was made through another server."""
+        return error.code in (401, 403) and self._catch_up is not None and await self._catch_up()
 
     def _tell(self, scope: Scope, context: RequestContext, response: Response) -> None:
         seconds = self._now() - context.received_at
@@ -186,6 +205,7 @@ def build_handler_chain(
     request_timeout_seconds: float,
     observer: RequestObserver | None = None,
     audit_log: AuditLog | None = None,
+    catch_up: Callable[[], Awaitable[bool]] | None = None,
 ) -> HandlerChain:
     """The chain in front of ``handler``, which is called with ``scope["sampan"]`` filled and may raise ``StatusError``."""
     return HandlerChain(
@@ -197,4 +217,5 @@ def build_handler_chain(
         request_timeout_seconds=request_timeout_seconds,
         observer=observer,
         audit_log=audit_log,
+        catch_up=catch_up,
     )

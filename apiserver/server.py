@@ -20,6 +20,7 @@ from typing import Any
 from apiserver import embedded_store, garbage_collection, health, metrics, tls
 from apiserver.access import Access, build_access
 from apiserver.admission.build import build_admission_chain
+from apiserver.admission.looking_again import LookingAgain
 from apiserver.config import ServerConfig
 from apiserver.filters.audit import AuditLog
 from apiserver.handler_chain import build_handler_chain
@@ -35,7 +36,7 @@ from apiserver.objectstore.compactor import Compactor
 from apiserver.objectstore.interface import StoredObject
 from apiserver.objectstore.measured_kv import MeasuredKV
 from apiserver.objectstore.object_store import ObjectStore
-from apiserver.registry import strategies
+from apiserver.registry import service_allocators, strategies
 from apiserver.registry.environment import Environment
 from apiserver.registry.field_managers import SchemaFieldManagers
 from apiserver.registry.quota_status import QuotaStatus
@@ -76,8 +77,10 @@ class ApiServer:
         if self.table.minor < LAST_MINOR:
             self.env.drop_unserved = self._drop_unserved
         self.registry = Registry(self.table, self.objects, self.env, event_ttl_seconds=config.event_ttl_seconds)
+        self.env.namespaces = self.registry.storage("", "namespaces")
+        self.registry.storage("", "services").claims_of = service_allocators.claims_of
         self.access: Access = build_access(config, self.registry)
-        self.env.admission = build_admission_chain(
+        admission = build_admission_chain(
             self.access.cached,
             self.access.authorizer,
             self.access.rbac,
@@ -86,6 +89,7 @@ class ApiServer:
             enable=config.enable_admission_plugins,
             disable=config.disable_admission_plugins,
         )
+        self.env.admission = LookingAgain(admission, self.objects.source.catch_up)
         self.metrics = RequestMetrics()
         self._certificates: CertificateExpiry | None = None
         self.ready = False
@@ -111,6 +115,7 @@ class ApiServer:
             resolve=resolve,
             authenticator=self.access.authenticator,
             authorizer=self.access.authorizer,
+            catch_up=self.objects.source.catch_up,
             max_requests_inflight=config.max_requests_inflight,
             max_mutating_requests_inflight=config.max_mutating_requests_inflight,
             request_timeout_seconds=config.request_timeout_seconds,
@@ -182,25 +187,26 @@ class ApiServer:
         from apiserver.bootstrap import create_system_objects
 
         await _once_available(self.objects.start)
-        services = self.registry.storage("", "services").cache
-        self.allocators.restore(obj.decode() for obj in services.values())
-        services.observe(self._service_changed)
+        services = self.registry.storage("", "services")
+        self.allocators.restore(obj.decode() for obj in services.cache.values())
+        services.cache.observe(self._service_changed)
         ca = self.config.client_ca_file
         client_ca = ca.read_text(encoding="utf-8") if ca is not None else ""
         cidr = self.config.service_cluster_ip_range
         await _once_available(lambda: create_system_objects(self.registry, cidr, address, port, client_ca=client_ca))
+        await _once_available(services.restore_claims)
         configuration = self.config.model_dump(mode="json")
         await _once_available(lambda: self.objects.write_configuration(self.config.store.name, configuration))
         self.ready = True
 
     def _service_changed(self, new: StoredObject | None, old: StoredObject | None) -> None:
-        """Addresses and ports of services that are gone, or need them no more, are free again."""
-        if old is None:
-            return
-        if new is None:
+        """Addresses and ports of services that are gone, or need them no more, are free again; what other servers gave is not."""
+        if old is not None and new is None:
             self.allocators.release_service(old.decode())
-        else:
+        elif old is not None and new is not None:
             self.allocators.release_unused(old.decode(), new.decode())
+        if new is not None:
+            self.allocators.hold(new.decode())
 
     async def run(self) -> None:
         """Until cancelled, or until the store stops."""

@@ -28,6 +28,8 @@ LOAD_PAGE_OBJECTS = 2_000
 FRESHNESS_TIMEOUT_SECONDS = 3.0
 #: How long a write's answer waits for its own event, so that whoever wrote finds it in the caches. What comes later comes later.
 OWN_EVENT_SECONDS = 1.0
+#: How long a refusal waits for news from a store that cannot say whether there are any.
+NEWS_SECONDS = 0.1
 #: Between attempts to load everything again from a store that is away.
 RELOAD_PAUSE_SECONDS = 1.0
 #: Batches taken before other tasks get a turn.
@@ -235,6 +237,22 @@ class EventSource:
             self.revision = max(self.revision, revision)
         else:
             await self.wait_for(revision)
+
+    async def catch_up(self) -> bool:
+        """For whoever is about to refuse a request for something that the caches do not have: another server may have written it a
+        moment ago. Whether the caches have news since the call, so that it is worth looking again. As far as the store can tell."""
+        if self.freshen_now():
+            return False
+        before = self.revision
+        try:
+            revision = await self._kv.read_revision()
+            if self._kv.events_are_immediate:
+                self.drain()
+            else:
+                await self.wait_for(revision, FRESHNESS_TIMEOUT_SECONDS if self.can_wait else NEWS_SECONDS)
+        except (errors.StoreError, FutureRevisionError):
+            pass  # the refusal stands
+        return self.revision != before
 
     async def see_own(self, revision: int) -> None:
         """Return once the caches have this server's own write of ``revision``, or after a moment: it has happened in any case."""

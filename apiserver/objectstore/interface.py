@@ -31,6 +31,11 @@ class ContendedError(ObjectStoreError):
     """The object changed under every attempt to update it."""
 
 
+class LostRaceError(ObjectStoreError):
+    """What the write rests on was changed by another server, whose change had not arrived here: a claim (an address, a port) is taken,
+    or a key that guards it is not as it was. Worth another attempt from the start, once the caches have caught up."""
+
+
 class ExpiredError(ObjectStoreError):
     """The revision was compacted. ``revision`` is what was asked for, ``oldest`` the oldest that is kept (0: unknown)."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from apiserver.objectstore import codec
 from apiserver.objectstore.cache_watcher import CacheWatcher
@@ -17,6 +17,7 @@ from apiserver.objectstore.interface import (
     KeyExistsError,
     KeyNotFoundError,
     ListResult,
+    LostRaceError,
     RevisionMatch,
     Selection,
     StoredObject,
@@ -31,6 +32,10 @@ UPDATE_ATTEMPTS_MAX = 128
 FILTER_PAGE_KEYS = 1_000
 
 
+#: What must hold beside the write's own condition.
+Guard: TypeAlias = tuple[api.Compare, ...]
+
+
 class KvObjectStorage:
     """``path`` is ``namespace/name`` or ``name``. Beside what is named, every coroutine may raise ``storage.errors.StoreError``."""
 
@@ -41,6 +46,8 @@ class KvObjectStorage:
         self._ttl_seconds = ttl_seconds
         self._prefix = f"{source.registry_prefix}{cache.prefix}/"
         self.cache = cache
+        #: names of what only one object of the store may have (an address, a port), from an object
+        self.claims_of: Callable[[dict[str, Any]], frozenset[str]] | None = None
 
     def _key(self, path: str) -> bytes:
         return (self._prefix + path).encode()
@@ -166,26 +173,48 @@ class KvObjectStorage:
 
     # -- writes --------------------------------------------------------------------------------------------------------------
 
-    async def create(self, path: str, obj: dict[str, Any]) -> StoredObject:
-        """Raises KeyExistsError."""
+    async def create(self, path: str, obj: dict[str, Any], guard: Guard = ()) -> StoredObject:
+        """Raises KeyExistsError; LostRaceError where a claim of the object is taken, or ``guard`` does not hold."""
         key, value = self._key(path), codec.encode(obj)
-        compare = api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0)
-        answer = await self._put(key, value, compare)
+        compare, operations = self._claiming(path, self._claims(obj), frozenset())
+        compare = (api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0), *compare, *guard)
+        answer = await self._put(key, value, compare, operations)
         if not answer.succeeded:
+            if len(compare) > 1 and not _found(answer):
+                raise LostRaceError(path)
             raise KeyExistsError(path)
         return await self._written(path, value, answer.header.revision)
 
     async def update(self, path: str, obj: dict[str, Any], expected_revision: int) -> StoredObject | None:
-        """Replace the version ``expected_revision``; None where another version is there by now."""
+        """Replace the version ``expected_revision``; None where another version is there by now. Raises LostRaceError where a claim
+        that the object has newly is taken."""
         key, value = self._key(path), codec.encode(obj)
-        answer = await self._put(key, value, api.Compare(key=key, target=api.CompareTarget.MOD, operand=expected_revision))
-        return await self._written(path, value, answer.header.revision) if answer.succeeded else None
+        compare: tuple[api.Compare, ...] = ()
+        operations: tuple[api.Op, ...] = ()
+        if self.claims_of is not None:
+            held = await self._held(path, expected_revision)
+            if held is None:
+                return None
+            compare, operations = self._claiming(path, self._claims(obj), held)
+        compare = (api.Compare(key=key, target=api.CompareTarget.MOD, operand=expected_revision), *compare)
+        answer = await self._put(key, value, compare, operations)
+        if not answer.succeeded:
+            if any(kv.mod_revision == expected_revision for kv in _found(answer)):
+                raise LostRaceError(path)
+            return None
+        return await self._written(path, value, answer.header.revision)
 
     async def delete(self, path: str, expected_revision: int) -> int | None:
         """Delete the version ``expected_revision``; the revision of the deletion, or None where another version is there by now."""
         key = self._key(path)
+        operations: tuple[api.Op, ...] = ()
+        if self.claims_of is not None:
+            held = await self._held(path, expected_revision)
+            if held is None:
+                return None
+            _, operations = self._claiming(path, frozenset(), held)
         compare = api.Compare(key=key, target=api.CompareTarget.MOD, operand=expected_revision)
-        answer = await self._kv.txn(api.TxnRequest(compare=(compare,), success=(api.DeleteRangeRequest(key=key),)))
+        answer = await self._kv.txn(api.TxnRequest(compare=(compare,), success=(api.DeleteRangeRequest(key=key), *operations)))
         if not answer.succeeded:
             return None
         await self._source.see_own(answer.header.revision)
@@ -209,16 +238,73 @@ class KvObjectStorage:
             current = await self.read_back(path)
         raise ContendedError(path)
 
-    async def _put(self, key: bytes, value: bytes, compare: api.Compare) -> api.TxnResponse:
+    async def _put(
+        self, key: bytes, value: bytes, compare: tuple[api.Compare, ...], operations: tuple[api.Op, ...]
+    ) -> api.TxnResponse:
+        # with one compare its failure says all
+        failure = (api.RangeRequest(key=key, keys_only=True),) if len(compare) > 1 else ()
         lease = await self._leases.lease_for(self._ttl_seconds) if self._ttl_seconds else 0
+
+        def request() -> api.TxnRequest:
+            put = api.PutRequest(key=key, value=value, lease=lease)
+            return api.TxnRequest(compare=compare, success=(put, *operations), failure=failure)
+
         try:
-            return await self._kv.txn(api.TxnRequest(compare=(compare,), success=(api.PutRequest(key=key, value=value, lease=lease),)))
+            return await self._kv.txn(request())
         except errors.LeaseNotFoundError:
             if not lease:
                 raise
         self._leases.forget()  # it expired under us: once more, with a new one
         lease = await self._leases.lease_for(self._ttl_seconds)
-        return await self._kv.txn(api.TxnRequest(compare=(compare,), success=(api.PutRequest(key=key, value=value, lease=lease),)))
+        return await self._kv.txn(request())
+
+    # -- claims: what only one object of the store may have, each a key of its own that is written and deleted with the object
+
+    def _claims(self, obj: dict[str, Any]) -> frozenset[str]:
+        return self.claims_of(obj) if self.claims_of is not None else frozenset()
+
+    async def _held(self, path: str, revision: int) -> frozenset[str] | None:
+        """The claims of a version; None where it is not the newest."""
+        found = self.cache.get(path)
+        if found is None or found.revision != revision:
+            found = await self.read_back(path)
+        return None if found is None or found.revision != revision else self._claims(found.decode())
+
+    def _claiming(
+        self, path: str, wanted: frozenset[str], held: frozenset[str]
+    ) -> tuple[tuple[api.Compare, ...], tuple[api.Op, ...]]:
+        """What turns the claims ``held`` into those ``wanted``, and what must hold for that."""
+        new, owner = [self._claim_key(claim) for claim in sorted(wanted - held)], (self._prefix + path).encode()
+        puts = [api.PutRequest(key=key, value=owner) for key in new]
+        deletions = [api.DeleteRangeRequest(key=self._claim_key(claim)) for claim in sorted(held - wanted)]
+        absent = tuple(api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0) for key in new)
+        return absent, (*puts, *deletions)
+
+    def _claim_key(self, claim: str) -> bytes:
+        return f"{self._source.registry_prefix}{claim}".encode()
+
+    async def restore_claims(self) -> int:
+        """Make the claims of objects that were written without; how many. For objects that came another way (system objects, a restored
+        backup of an earlier version). Where two objects claim the same the first keeps it."""
+        made = 0
+        for obj in list(self.cache.values()):
+            for claim in sorted(self._claims(obj.decode())):
+                key = self._claim_key(claim)
+                absent = api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0)
+                put = api.PutRequest(key=key, value=(self._prefix + obj.path).encode())
+                made += (await self._kv.txn(api.TxnRequest(compare=(absent,), success=(put,)))).succeeded
+        return made
+
+    def unchanged(self, path: str) -> Guard:
+        """A guard: this object is as the cache has it, which a server without the newest changes can only find out by the write itself.
+        Empty where the cache cannot be behind."""
+        if self._source.freshen_now():
+            return ()
+        found = self.cache.get(path)
+        return (api.Compare(key=self._key(path), target=api.CompareTarget.MOD, operand=found.revision if found is not None else 0),)
+
+    async def catch_up(self) -> bool:
+        return await self._source.catch_up()
 
     async def _written(self, path: str, value: bytes, revision: int) -> StoredObject:
         """The written version: the cache's own where it has arrived there, so that its bytes exist once."""
@@ -337,3 +423,8 @@ class KvObjectStorage:
         """For a bookmark: every event up to it is queued in every watcher."""
         self._source.freshen_now()
         return self._source.revision
+
+
+def _found(answer: api.TxnResponse) -> tuple[api.KeyValue, ...]:
+    """What a refused write found at its key, if it looked."""
+    return tuple(kv for part in answer.responses if isinstance(part, api.RangeResponse) for kv in part.kvs)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from apiserver.admission.interfaces import AdmissionAttributes
 from apiserver.authentication.user import UserInfo
 from apiserver.machinery.objects import Object
+from apiserver.objectstore.kv_object_storage import KvObjectStorage
 from apiserver.resources.resource_info import ResourceInfo
 
 
@@ -72,6 +73,8 @@ class Environment:
     clock: Clock = field(default_factory=Clock)
     random: random.Random = field(default_factory=random.SystemRandom)
     allocators: Any = None
+    #: the storage of namespaces, whose objects' state every create in them rests on; None: there are none
+    namespaces: KvObjectStorage | None = None
     #: takes fields out of an object that the served Kubernetes does not have; None where it has all that defaults may set
     drop_unserved: Callable[[ResourceInfo, Object], None] | None = None
 

@@ -27,5 +27,6 @@ class QuotaStatus:
                 new["status"] = {**(new.get("status") or {}), "used": used}
                 written = await store.storage.update(path, new, current.revision)
             if written is None:
+                await store.storage.catch_up()  # another server charged it: the next look at the cache should see that
                 raise status.conflict("", "resourcequotas", name, status.MODIFIED)
             return written.decode()

@@ -1,8 +1,8 @@
 """Who has which cluster IP and node port: the addresses that services are given.
 
-In memory; ``restore`` fills it from the stored services when the server starts, ``release_service`` is called when a service has
-gone. Several API servers on one store each have their own and may therefore hand out one address twice; Kubernetes repairs that with
-a loop, and so does ``restore`` when called again.
+In memory, to choose well; ``restore`` fills it from the stored services when the server starts, and the changes of services keep it up to
+date. Several API servers on one store each have their own, and may choose the same address at the same moment: so the store decides.
+Each address and port is a claim (``claims_of``), a key that is written in the transaction that writes its service, if nobody has it.
 """
 
 from __future__ import annotations
@@ -123,6 +123,12 @@ class MemoryServiceAllocators:
             self._used_ips.update(ips)
             self._used_ports.update(ports)
 
+    def hold(self, service: Object) -> None:
+        """What a service has that came from anywhere."""
+        ips, ports = _held(service)
+        self._used_ips |= ips
+        self._used_ports |= ports
+
     def release_service(self, service: Object) -> None:
         """Of a service that has gone."""
         ips, ports = _held(service)
@@ -134,6 +140,12 @@ class MemoryServiceAllocators:
         (old_ips, old_ports), (ips, ports) = _held(old), _held(new)
         self._used_ips -= old_ips - ips
         self._used_ports -= old_ports - ports
+
+
+def claims_of(service: Object) -> frozenset[str]:
+    """The keys, under the registry's prefix, of what no other service may have."""
+    ips, ports = _held(service)
+    return frozenset((*(f"ranges/serviceips/{ip}" for ip in ips), *(f"ranges/servicenodeports/{port}" for port in ports)))
 
 
 def _held(service: Mapping[str, Any]) -> tuple[set[str], set[int]]:

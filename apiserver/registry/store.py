@@ -16,8 +16,8 @@ from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.objectstore import codec
 from apiserver.objectstore.cache_watcher import CacheWatcher
-from apiserver.objectstore.interface import KeyExistsError, ListResult, RevisionMatch, Selection, StoredObject
-from apiserver.objectstore.kv_object_storage import KvObjectStorage
+from apiserver.objectstore.interface import KeyExistsError, ListResult, LostRaceError, RevisionMatch, Selection, StoredObject
+from apiserver.objectstore.kv_object_storage import Guard, KvObjectStorage
 from apiserver.objectstore.statuses import as_statuses
 from apiserver.registry import before, conversion, deletion
 from apiserver.registry.deletion import DeleteOptions
@@ -25,6 +25,8 @@ from apiserver.registry.environment import Environment, Write
 from apiserver.registry.strategy import Strategy, StrategyContext
 from apiserver.resources.resource_info import ResourceInfo
 
+#: Attempts at a write that rests on what other servers change (an address, a namespace). Each lost one means that one of them succeeded.
+LOST_RACES_MAX = 16
 #: Old → new. The old object is the function's own copy; the new one must share nothing with anything that outlives the call.
 Build = Callable[[Object], Awaitable[Object]]
 
@@ -118,6 +120,32 @@ class Store:
     async def create(self, write: Write, namespace: str, obj: Object, *, manages_fields: bool = True) -> StoredObject:
         """Store a decoded and defaulted object that is the Store's own. ``manages_fields`` False: its managedFields are made already
         (apply). Raises StatusError."""
+        if not self._may_lose():
+            return await self._try_create(write, namespace, obj, manages_fields, ())
+        for attempt in range(LOST_RACES_MAX):
+            guard = self._guard(namespace)
+            try:
+                return await self._try_create(write, namespace, objects.deep_copy(obj), manages_fields, guard)
+            except LostRaceError:
+                await self.storage.catch_up()
+            except StatusError as error:
+                # an address that is said to be taken may have been given back
+                if error.code != 422 or self.storage.claims_of is None or attempt or not await self.storage.catch_up():
+                    raise
+        raise status.conflict(self.info.group, self.info.resource, objects.name(obj), "what it needs was taken by others again and again")
+
+    def _may_lose(self) -> bool:
+        return self.storage.claims_of is not None or (self.info.namespaced and not self.storage.freshen_now())
+
+    def _guard(self, namespace: str) -> Guard:
+        """No object comes into a namespace that another server has begun to delete: what admission saw of it must be what is stored."""
+        namespaces = self.env.namespaces
+        return namespaces.unchanged(namespace) if self.info.namespaced and namespaces is not None else ()
+
+    async def _try_create(
+        self, write: Write, namespace: str, obj: Object, manages_fields: bool, guard: Guard
+    ) -> StoredObject:
+        """Raises LostRaceError beside StatusError."""
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
             raise StatusError(status.failure(500, "", "resourceVersion should not be set on objects to be created"))
@@ -152,7 +180,7 @@ class Store:
                 attributes.name = name
                 await self.env.admission.validate(attributes)
                 path = self.path(namespace, name)
-                created = await self._create(write, path, obj)
+                created = await self._create(write, path, obj, guard)
                 if write.dry_run:
                     _undo(context)
                 return created
@@ -166,14 +194,14 @@ class Store:
                 _undo(context)
                 raise
 
-    async def _create(self, write: Write, path: str, obj: Object) -> StoredObject:
-        """Raises KeyExistsError beside StatusError, since a generated name may be tried again."""
+    async def _create(self, write: Write, path: str, obj: Object, guard: Guard) -> StoredObject:
+        """Raises KeyExistsError and LostRaceError beside StatusError, since another attempt may follow."""
         with as_statuses(self.info, obj["metadata"]["name"]):
             if write.dry_run:
                 if await self.storage.get(path) is not None:
                     raise KeyExistsError(path)
                 return self._unwritten(path, obj, 0)
-            return await self.storage.create(path, self._to_storage(obj))
+            return await self.storage.create(path, self._to_storage(obj), guard)
 
     def _exists(self, path: str, name: str, generated: bool) -> StatusError:
         error = status.already_exists(self.info.group, self.info.resource, name)
@@ -224,6 +252,7 @@ class Store:
                 return None
             return self._to_storage(new)
 
+        lost_races = 0
         while True:
             with as_statuses(self.info, name):
                 if create is not None and await self.storage.get(path) is None:
@@ -231,6 +260,14 @@ class Store:
                     return await self.create(write, namespace, new, manages_fields=manages_fields), True
                 try:
                     result = await self.storage.guaranteed_update(path, change)
+                except LostRaceError as error:
+                    _undo(context)
+                    lost_races += 1
+                    if lost_races == LOST_RACES_MAX:
+                        why = "what it needs was taken by others again and again"
+                        raise status.conflict(self.info.group, self.info.resource, name, why) from error
+                    await self.storage.catch_up()
+                    continue
                 except BaseException:
                     _undo(context)
                     raise
