@@ -23,9 +23,7 @@ _RBAC_GROUP = "rbac.authorization.k8s.io"
 Prepared = tuple[str, str, dict[str, object]]
 
 
-async def create_system_objects(
-    registry: Registry, service_cluster_ip_range: str, address: str, port: int, *, client_ca: str = ""
-) -> int:
+async def create_system_objects(registry: Registry, service_cluster_ip_range: str, port: int, *, client_ca: str = "") -> int:
     """Create what is missing, and bring RBAC's objects up to date; how many objects were written. ``client_ca``: PEM text."""
     cached = CachedObjects(registry)
     wanted: list[tuple[str, str, Object]] = [("", "namespaces", _namespace(name)) for name in SYSTEM_NAMESPACES]
@@ -34,8 +32,6 @@ async def create_system_objects(
         wanted.append(("", "configmaps", _authentication_config(client_ca)))
     network = ipaddress.ip_network(service_cluster_ip_range.split(",")[0])
     wanted.append(("", "services", _kubernetes_service(str(network[1]), port)))
-    wanted.append(("", "endpoints", _kubernetes_endpoints(address, port)))
-    wanted.append(("discovery.k8s.io", "endpointslices", _kubernetes_endpoint_slice(address, port)))
     changed = 0
     for step in rbac.plan_reconciliation(rbac.load_policy(), lambda r, ns, name: cached.get(_RBAC_GROUP, r, ns, name)):
         if step.operation is rbac.Operation.CREATE:
@@ -44,8 +40,8 @@ async def create_system_objects(
             changed += await _replace(registry, step)
     # at nearly every start all is there: then the kinds' rules, which preparing needs, are not even loaded
     missing = [entry for entry in wanted if cached.get(entry[0], entry[1], objects.namespace(entry[2]), objects.name(entry[2])) is None]
-    prepared = [_prepared(registry, group, resource, obj) for group, resource, obj in missing]
-    return changed + await registry.objects.create_missing(prepared)
+    written = [prepared(registry, group, resource, obj) for group, resource, obj in missing]
+    return changed + await registry.objects.create_missing(written)
 
 
 async def _replace(registry: Registry, step: rbac.Step) -> int:
@@ -57,11 +53,11 @@ async def _replace(registry: Registry, step: rbac.Step) -> int:
         return 0
     if step.operation is rbac.Operation.RECREATE:
         await store.storage.delete(path, current.revision)
-        return await registry.objects.create_missing([_prepared(registry, _RBAC_GROUP, step.resource, step.object)])
+        return await registry.objects.create_missing([prepared(registry, _RBAC_GROUP, step.resource, step.object)])
     return int(await store.storage.update(path, step.object, current.revision) is not None)
 
 
-def _prepared(registry: Registry, group: str, resource: str, obj: Object) -> Prepared:
+def prepared(registry: Registry, group: str, resource: str, obj: Object) -> Prepared:
     """An object with what the registry would have given it."""
     store = registry.stored(group, resource)
     env: Environment = registry.env
@@ -107,25 +103,4 @@ def _kubernetes_service(cluster_ip: str, port: int) -> Object:
         "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
     }
     obj["status"] = {"loadBalancer": {}}
-    return obj
-
-
-def _kubernetes_endpoints(address: str, port: int) -> Object:
-    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
-    obj = _object("v1", "Endpoints", "kubernetes", "default", subsets=[{"addresses": [{"ip": address}], "ports": ports}])
-    obj["metadata"]["labels"] = {"endpointslice.kubernetes.io/skip-mirror": "true"}
-    return obj
-
-
-def _kubernetes_endpoint_slice(address: str, port: int) -> Object:
-    obj = _object(
-        "discovery.k8s.io/v1",
-        "EndpointSlice",
-        "kubernetes",
-        "default",
-        addressType="IPv6" if ":" in address else "IPv4",
-        endpoints=[{"addresses": [address], "conditions": {"ready": True}}],
-        ports=[{"name": "https", "port": port, "protocol": "TCP"}],
-    )
-    obj["metadata"]["labels"] = {"kubernetes.io/service-name": "kubernetes"}
     return obj

@@ -185,6 +185,7 @@ class ApiServer:
     async def start(self, address: str, port: int) -> None:
         """Load the caches and make sure of the system's objects. ``address`` and ``port``: where this server is reached."""
         from apiserver.bootstrap import create_system_objects
+        from apiserver.kubernetes_endpoints import ApiAddress, KubernetesEndpoints
 
         await _once_available(self.objects.start)
         services = self.registry.storage("", "services")
@@ -193,7 +194,9 @@ class ApiServer:
         ca = self.config.client_ca_file
         client_ca = ca.read_text(encoding="utf-8") if ca is not None else ""
         cidr = self.config.service_cluster_ip_range
-        await _once_available(lambda: create_system_objects(self.registry, cidr, address, port, client_ca=client_ca))
+        await _once_available(lambda: create_system_objects(self.registry, cidr, port, client_ca=client_ca))
+        self._endpoints = KubernetesEndpoints(self.registry, ApiAddress(address, port), self._is_only_server)
+        await _once_available(self._endpoints.keep)
         await _once_available(services.restore_claims)
         configuration = self.config.model_dump(mode="json")
         await _once_available(lambda: self.objects.write_configuration(self.config.store.name, configuration))
@@ -211,12 +214,22 @@ class ApiServer:
     async def run(self) -> None:
         """Until cancelled, or until the store stops."""
         interval = self.config.etcd_compaction_interval_seconds
-        compacting = asyncio.create_task(Compactor(self._kv, interval).run()) if interval else None
+        beside = [asyncio.create_task(self._endpoints.run())]
+        if interval:
+            beside.append(asyncio.create_task(Compactor(self._kv, interval).run()))
         try:
             await self.objects.run()
         finally:
-            if compacting is not None:
-                compacting.cancel()
+            for task in beside:
+                task.cancel()
+
+    def _is_only_server(self) -> bool:
+        """Of a store that is in this process, with no further member."""
+        return self._kv.events_are_immediate and self._kv.local_revision() is not None
+
+    async def leave(self) -> None:
+        """At an orderly end, while the store can still be reached: clients inside the cluster are sent elsewhere."""
+        await self._endpoints.leave()
 
     def stop(self) -> None:
         """Not ready from now on; watches end, so that their clients go elsewhere."""
@@ -285,6 +298,7 @@ async def serve_over(
         await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         server.stop()
+        await server.leave()
         await http.stop()
         for task in (running, stopped):
             task.cancel()

@@ -98,8 +98,9 @@ class CacheWatcher:
         self._wake()
 
     def bookmark(self, revision: int, *, initial_events_end: bool = False) -> None:
+        """``revision``: the cache's. What the watcher has had from elsewhere may be ahead of it, and a bookmark never goes back."""
         if not self.ended:
-            self._queue.append(Bookmark(revision, initial_events_end=initial_events_end))
+            self._queue.append(Bookmark(max(revision, self.after), initial_events_end=initial_events_end))
             self.flush()
 
     def take(self) -> list[Delivery | Bookmark]:

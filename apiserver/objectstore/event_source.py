@@ -202,7 +202,9 @@ class EventSource:
             narrower = self._caches.get(first + b"/" + second)
             if narrower is not None:
                 cache, path = narrower, deeper
-        return None if cache is None else (cache, path.decode())
+        if cache is None or not path or path.endswith(b"/"):
+            return None  # a prefix itself is no object, but the mark of a replay
+        return cache, path.decode()
 
     # -- freshness -----------------------------------------------------------------------------------------------------------
 

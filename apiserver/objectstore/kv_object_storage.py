@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
 from apiserver.objectstore import codec
@@ -137,7 +137,7 @@ class KvObjectStorage:
         """A list of a state that is not in the cache (``revision`` 0: of now), page by page so that a selective list holds little."""
         low = f"{self._prefix}{selection.namespace}/" if selection.namespace else self._prefix
         end = prefix_end(low.encode())
-        key = max(low.encode(), self._key(after) + b"\0") if after else low.encode()
+        key = max(low.encode(), self._key(after) if after else b"") + b"\0"  # the prefix itself may be a key, but is no object
         objects: list[StoredObject] = []
         filtered = selection.selects_by_content or bool(selection.name)
         while True:
@@ -334,56 +334,64 @@ class KvObjectStorage:
         self._source.freshen_now()
         if revision > self._source.revision:
             return self._live(selection, revision), []  # nothing is sent until the store has got past it
-        events = await self._changes_after(selection, revision)
-        watcher = self._live(selection, revision, events, initial_events_end=initial_events_end)
-        return watcher, []
+        events, covered = await self._changes_after(selection, revision)
+        return self._live(selection, revision, events, covered, initial_events_end=initial_events_end), []
 
     async def _watch_from_store(self, selection: Selection, *, initial_events_end: bool) -> tuple[CacheWatcher, list[StoredObject]]:
         """The state of now from the store, and what the cache has got and will get after it."""
         found = await self._list_from_store(selection, 0, 0, "")
         # the list may be ahead of the cache, and the cache may have got ahead of the list
-        events = await self._changes_after(selection, found.revision) if found.revision < self._source.revision else None
-        return self._live(selection, found.revision, events, initial_events_end=initial_events_end), found.objects
+        events: list[ChangeEvent] = []
+        covered = found.revision
+        if found.revision < self._source.revision:
+            events, covered = await self._changes_after(selection, found.revision)
+        return self._live(selection, found.revision, events, covered, initial_events_end=initial_events_end), found.objects
 
     def _live(
-        self, selection: Selection, after: int, events: list[ChangeEvent] | None = None, *, initial_events_end: bool = False
+        self,
+        selection: Selection,
+        after: int,
+        events: Sequence[ChangeEvent] = (),
+        covered: int = 0,
+        *,
+        initial_events_end: bool = False,
     ) -> CacheWatcher:
+        """A registered watcher that begins with ``events``. They may be ahead of the cache: it will not bring again what is
+        ``covered`` by them."""
         watcher = CacheWatcher(selection, after, self.cache.unregister, self._source.dirty)
         if events:
             watcher.push_all([event for event in events if self.cache.covers(selection, event)])
+        watcher.after = max(after, covered)
         if initial_events_end:
-            watcher.bookmark(max(after, self._source.revision), initial_events_end=True)
+            watcher.bookmark(self._source.revision, initial_events_end=True)
         self.cache.register(watcher)
         return watcher
 
-    async def _changes_after(self, selection: Selection, revision: int) -> list[ChangeEvent]:
-        """The changes after ``revision`` that the cache has seen: from its window, and what is older than it from the store. Nothing is
-        awaited after the window is read, so what comes next comes live."""
+    async def _changes_after(self, selection: Selection, revision: int) -> tuple[list[ChangeEvent], int]:
+        """The changes after ``revision``, up to the cache's revision at least: from its window, and what is older than it from the store;
+        and the revision that they are complete up to. Nothing is awaited after the window is read, so what comes next comes live."""
         replayed: list[ChangeEvent] = []
         while (recent := self.cache.history_after(revision)) is None:
             events, revision = await self._replay(selection, revision)
             replayed += events
             self._source.freshen_now()
-        return replayed + recent
+        return replayed + recent, max(revision, self._source.revision)
 
     async def _replay(self, selection: Selection, revision: int) -> tuple[list[ChangeEvent], int]:
         """The changes after ``revision`` from the store's own history, and the revision that they are complete up to, which is at least
         that of the caches when this was called."""
-        namespace = selection.namespace
         goal = self._source.revision
-        if not self._source.can_wait:
-            # Nobody says that the last one has come, but we know it: the resource's last change, provided that the cache has seen it
-            # happen. What was deleted before it was loaded has left no trace in it.
-            if revision < self.cache.started_at:
-                raise ExpiredError(revision, self.cache.started_at)
-            goal, namespace = self.cache.changed_at, ""
-        low = (f"{self._prefix}{namespace}/" if namespace else self._prefix).encode()
+        low = (f"{self._prefix}{selection.namespace}/" if selection.namespace else self._prefix).encode()
         request = api.WatchRequest(key=low, range_end=prefix_end(low), start_revision=revision + 1, prev_kv=True)
         watcher = self._kv.watch(request)
         events: list[ChangeEvent] = []
         reached = revision
         try:
-            if self._source.can_wait and not self._kv.events_are_immediate:
+            if not self._source.can_wait:
+                # Nobody would say when the last change has come, so there is one more: of the key that is the prefix itself.
+                goal = (await self._kv.put(api.PutRequest(key=low, value=b""))).header.revision
+                await self._kv.delete_range(api.DeleteRangeRequest(key=low))
+            elif not self._kv.events_are_immediate:
                 await self._kv.read_revision()  # and so asks the watch to come to it
             while reached < goal:
                 batch = watcher.take()
@@ -401,6 +409,8 @@ class KvObjectStorage:
         return events, max(reached, goal)
 
     def _change(self, event: api.Event) -> ChangeEvent | None:
+        if event.kv.key.endswith(b"/"):
+            return None  # no object, but the mark of a replay
         previous = self._stored(event.prev_kv) if event.prev_kv is not None else None
         kv = event.kv
         if event.type is api.EventType.PUT:

@@ -14,7 +14,7 @@ from apiserver.objectstore.interface import REGISTRY_PREFIX
 from apiserver.objectstore.kv_object_storage import KvObjectStorage
 from apiserver.objectstore.leases import LeaseReuser
 from apiserver.objectstore.watch_cache import WatchCache
-from storage import api
+from storage import api, errors
 
 CONFIG_PREFIX = "/config/apiserver/"
 #: Writes of one transaction: below etcd's limit of 128 operations.
@@ -107,6 +107,32 @@ class ObjectStore:
         found = await self.kv.range(api.RangeRequest(key=key))
         if not found.kvs or found.kvs[0].value != value:
             await self.kv.put(api.PutRequest(key=key, value=value))
+
+    # -- keys of the servers themselves, which live as long as their leases
+
+    async def hold_key(self, name: str, lease: int, ttl_seconds: int) -> int:
+        """Have the key for another ``ttl_seconds``; the lease it is on, to be given at the next call (0 at the first)."""
+        key = f"{self.source.registry_prefix}{name}".encode()
+        if lease:
+            try:
+                await self.kv.lease_keep_alive(lease)
+                return lease
+            except errors.LeaseNotFoundError:
+                pass  # it ran out while this server could not reach the store
+        granted = await self.kv.lease_grant(ttl_seconds)
+        await self.kv.put(api.PutRequest(key=key, value=b"", lease=granted.id))
+        return granted.id
+
+    async def drop_key(self, name: str, lease: int) -> None:
+        if lease:
+            await self.kv.lease_revoke(lease)
+        await self.kv.delete_range(api.DeleteRangeRequest(key=f"{self.source.registry_prefix}{name}".encode()))
+
+    async def held_keys(self, prefix: str) -> list[str]:
+        """The names under ``prefix``, without it."""
+        key = f"{self.source.registry_prefix}{prefix}".encode()
+        answer = await self.kv.range(api.RangeRequest(key=key, range_end=prefix_end(key), keys_only=True))
+        return [kv.key[len(key) :].decode() for kv in answer.kvs]
 
     async def is_empty(self) -> bool:
         """Whether no object was ever written."""

@@ -29,9 +29,6 @@ class TravellingKV:
         self.progress_on_request = progress_on_request
         self._random = random.Random(seed)
         self._watchers: set[_TravellingWatcher] = set()
-        #: while it is cleared no event arrives
-        self.events_flow = asyncio.Event()
-        self.events_flow.set()
 
     def local_revision(self) -> int | None:
         return None
@@ -97,6 +94,15 @@ class TravellingKV:
         answer: api.StoreStatus = await self._there_and_back(self.inner.status)
         return answer
 
+    def hold_events(self) -> None:
+        """No event arrives at the watches that there are now."""
+        for watcher in self._watchers:
+            watcher.flow.clear()
+
+    def release_events(self) -> None:
+        for watcher in self._watchers:
+            watcher.flow.set()
+
     def watch(self, request: api.WatchRequest) -> api.Watcher:
         watcher = _TravellingWatcher(self, self.inner.watch(request), self._watchers.discard)
         self._watchers.add(watcher)
@@ -116,7 +122,8 @@ class _TravellingWatcher:
         self._batches: deque[api.WatchBatch] = deque()
         self._error: errors.StoreError | None = None
         self._readable = asyncio.Event()
-        self._wanted = 0
+        self.flow = asyncio.Event()
+        self.flow.set()
         self._reached = 0
         self._turn = asyncio.Lock()
         self._task = asyncio.create_task(self._run())
@@ -173,7 +180,7 @@ class _TravellingWatcher:
             try:
                 while (batch := self._inner.take()) is not None:
                     await self._kv.travel()
-                    await self._kv.events_flow.wait()
+                    await self.flow.wait()
                     self._reached = max(self._reached, batch.revision)
                     self._batches.append(batch)
                     self._readable.set()
