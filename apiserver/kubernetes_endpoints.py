@@ -20,7 +20,6 @@ from apiserver.machinery.objects import Object
 from apiserver.objectstore.interface import KeyNotFoundError, ObjectStoreError
 from apiserver.objectstore.object_store import ObjectStore
 from apiserver.registry.registry import Registry
-from storage import errors
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +47,16 @@ class KubernetesEndpoints:
         registry: Registry,
         own: ApiAddress,
         is_only: Callable[[], bool],
+        passing: tuple[type[Exception], ...] = (),
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """``is_only``: whether no other server can be on this store, so that nobody need be told who lives."""
+        """``is_only``: whether no other server can be on this store, so that nobody need be told who lives. ``passing``: errors of the
+        store that are gone over."""
         self._registry = registry
         self._objects: ObjectStore = registry.objects
         self._own = own
         self._is_only = is_only
+        self._passing: tuple[type[Exception], ...] = (ObjectStoreError, *passing)
         self._sleep = sleep
         self._lease = 0
 
@@ -64,7 +66,7 @@ class KubernetesEndpoints:
             await self._sleep(INTERVAL_SECONDS)
             try:
                 await self.keep()
-            except (errors.StoreError, ObjectStoreError) as error:
+            except self._passing as error:
                 logger.warning("the addresses of the kubernetes service could not be kept: error=%s", error)
 
     async def keep(self) -> None:
@@ -82,7 +84,7 @@ class KubernetesEndpoints:
         try:
             await self._objects.drop_key(f"masterleases/{self._own}", self._lease)
             await self._reconcile()
-        except (errors.StoreError, ObjectStoreError) as error:
+        except self._passing as error:
             logger.info("another server has to take this one's address out: error=%s", error)
 
     async def _reconcile(self) -> None:

@@ -184,10 +184,20 @@ class ApiServer:
 
     async def start(self, address: str, port: int) -> None:
         """Load the caches and make sure of the system's objects. ``address`` and ``port``: where this server is reached."""
+        await _once_available(self.objects.start)
+        # from here on changes arrive: what is written below is waited for like every other write
+        self._feeding = asyncio.create_task(self.objects.run())
+        try:
+            await self._make_system(address, port)
+        except BaseException:
+            self._feeding.cancel()
+            raise
+        self.ready = True
+
+    async def _make_system(self, address: str, port: int) -> None:
         from apiserver.bootstrap import create_system_objects
         from apiserver.kubernetes_endpoints import ApiAddress, KubernetesEndpoints
 
-        await _once_available(self.objects.start)
         services = self.registry.storage("", "services")
         self.allocators.restore(obj.decode() for obj in services.cache.values())
         services.cache.observe(self._service_changed)
@@ -195,12 +205,11 @@ class ApiServer:
         client_ca = ca.read_text(encoding="utf-8") if ca is not None else ""
         cidr = self.config.service_cluster_ip_range
         await _once_available(lambda: create_system_objects(self.registry, cidr, port, client_ca=client_ca))
-        self._endpoints = KubernetesEndpoints(self.registry, ApiAddress(address, port), self._is_only_server)
+        self._endpoints = KubernetesEndpoints(self.registry, ApiAddress(address, port), self._is_only_server, (errors.StoreError,))
         await _once_available(self._endpoints.keep)
         await _once_available(services.restore_claims)
         configuration = self.config.model_dump(mode="json")
         await _once_available(lambda: self.objects.write_configuration(self.config.store.name, configuration))
-        self.ready = True
 
     def _service_changed(self, new: StoredObject | None, old: StoredObject | None) -> None:
         """Addresses and ports of services that are gone, or need them no more, are free again; what other servers gave is not."""
@@ -218,10 +227,11 @@ class ApiServer:
         if interval:
             beside.append(asyncio.create_task(Compactor(self._kv, interval).run()))
         try:
-            await self.objects.run()
+            await self._feeding
         finally:
-            for task in beside:
+            for task in (self._feeding, *beside):
                 task.cancel()
+            await asyncio.wait((self._feeding, *beside))
 
     def _is_only_server(self) -> bool:
         """Of a store that is in this process, with no further member."""

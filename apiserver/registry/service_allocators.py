@@ -40,7 +40,8 @@ class ServiceAllocators(Protocol):
 
     def allocate_ip(self, family: str, wanted: str = "") -> str: ...
 
-    def release_ip(self, ip: str) -> None: ...
+    def release_ip(self, ip: str) -> None:
+        """The write that it was given to has come to nothing."""
 
     def allocate_port(self, wanted: int = 0) -> int: ...
 
@@ -57,8 +58,12 @@ class MemoryServiceAllocators:
         low, _, high = node_port_range.partition("-")
         self._ports = range(int(low), int(high) + 1)
         self._source = source
+        # what stored services have, and what was given to writes that are under way: these may come to nothing, and then must not free
+        # what another server's service has got meanwhile
         self._used_ips: set[str] = set()
         self._used_ports: set[int] = set()
+        self._given_ips: set[str] = set()
+        self._given_ports: set[int] = set()
 
     def allocate_ip(self, family: str, wanted: str = "") -> str:
         network = self._ranges.get(family)
@@ -70,18 +75,28 @@ class MemoryServiceAllocators:
             if address not in network or address in (first, last if network.version == 4 else first):
                 words = f"the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {network}"
                 raise ValueError(words)
-            if str(address) in self._used_ips:
+            if not self._give_ip(str(address)):
                 raise ValueError("provided IP is already allocated")
-            self._used_ips.add(str(address))
             return wanted
         size = min(network.num_addresses - (2 if network.version == 4 else 1), _RANGE_SIZE_MAX)
         static = min(max(_STATIC_MIN, size // 16), _STATIC_MAX) if size > 2 * _STATIC_MIN else 0
         for offset in self._offsets(size, static):
             ip = str(network[1 + offset])
-            if ip not in self._used_ips:
-                self._used_ips.add(ip)
+            if self._give_ip(ip):
                 return ip
         raise ValueError("range is full")
+
+    def _give_ip(self, ip: str) -> bool:
+        if ip in self._used_ips or ip in self._given_ips:
+            return False
+        self._given_ips.add(ip)
+        return True
+
+    def _give_port(self, port: int) -> bool:
+        if port in self._used_ports or port in self._given_ports:
+            return False
+        self._given_ports.add(port)
+        return True
 
     def _offsets(self, size: int, static: int) -> Iterable[int]:
         for _ in range(_ATTEMPTS_MAX):
@@ -90,56 +105,59 @@ class MemoryServiceAllocators:
         yield from range(static)
 
     def release_ip(self, ip: str) -> None:
-        self._used_ips.discard(str(ipaddress.ip_address(ip)))
+        self._given_ips.discard(str(ipaddress.ip_address(ip)))
 
     def allocate_port(self, wanted: int = 0) -> int:
         if wanted:
             if wanted not in self._ports:
                 words = f"provided port is not in the valid range. The range of valid ports is {self._ports[0]}-{self._ports[-1]}"
                 raise ValueError(words)
-            if wanted in self._used_ports:
+            if not self._give_port(wanted):
                 raise ValueError("provided port is already allocated")
-            self._used_ports.add(wanted)
             return wanted
         for _ in range(_ATTEMPTS_MAX):
             port = self._source.choice(self._ports)
-            if port not in self._used_ports:
-                self._used_ports.add(port)
+            if self._give_port(port):
                 return port
         for port in self._ports:
-            if port not in self._used_ports:
-                self._used_ports.add(port)
+            if self._give_port(port):
                 return port
         raise ValueError("range is full")
 
     def release_port(self, port: int) -> None:
-        self._used_ports.discard(port)
+        self._given_ports.discard(port)
 
     def restore(self, services: Iterable[Object]) -> None:
         """Forget everything but what these services have."""
         self._used_ips, self._used_ports = set(), set()
+        self._given_ips, self._given_ports = set(), set()
         for service in services:
             ips, ports = _held(service)
             self._used_ips.update(ips)
             self._used_ports.update(ports)
 
     def hold(self, service: Object) -> None:
-        """What a service has that came from anywhere."""
+        """What a stored service has, whoever wrote it."""
         ips, ports = _held(service)
         self._used_ips |= ips
         self._used_ports |= ports
+        self._given_ips -= ips
+        self._given_ports -= ports
 
     def release_service(self, service: Object) -> None:
         """Of a service that has gone."""
-        ips, ports = _held(service)
-        self._used_ips.difference_update(ips)
-        self._used_ports.difference_update(ports)
+        self._free(*_held(service))
 
     def release_unused(self, old: Object, new: Object) -> None:
         """After an update: what the service had and has no more."""
         (old_ips, old_ports), (ips, ports) = _held(old), _held(new)
-        self._used_ips -= old_ips - ips
-        self._used_ports -= old_ports - ports
+        self._free(old_ips - ips, old_ports - ports)
+
+    def _free(self, ips: set[str], ports: set[int]) -> None:
+        self._used_ips -= ips
+        self._used_ports -= ports
+        self._given_ips -= ips
+        self._given_ports -= ports
 
 
 def claims_of(service: Object) -> frozenset[str]:
