@@ -45,6 +45,10 @@ class StoreConfig(BaseModel):
     key_file: Path | None = None
     trusted_ca_file: Path | None = None
     client_cert_auth: bool = True
+    #: calls under way at once on one connection of the client port
+    max_concurrent_streams: int = Field(default=100_000, ge=1)
+    #: how often a quiet watch that asked for it is told how far it is
+    watch_progress_notify_seconds: float = Field(default=600.0, gt=0)
     #: skip fsync: for data that may be lost (``--ephemeral``)
     unsafe_no_fsync: bool = False
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import random
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from apiserver import embedded_store, garbage_collection, health, metrics, tls
+from apiserver import embedded_store, garbage_collection, health, metrics, store_door, tls
 from apiserver.access import Access, build_access
 from apiserver.admission.build import build_admission_chain
 from apiserver.admission.looking_again import LookingAgain
@@ -287,9 +288,16 @@ async def _load_ahead(server: ApiServer) -> None:
 
 
 async def serve_over(
-    config: ServerConfig, listener: socket.socket, kv: api.KV, *, stop: asyncio.Event, on_ready: OnReady | None = None
+    config: ServerConfig,
+    listener: socket.socket,
+    kv: api.KV,
+    *,
+    stop: asyncio.Event,
+    on_ready: OnReady | None = None,
+    door: Callable[[], Coroutine[Any, Any, None]] | None = None,
 ) -> None:
-    """Serve on a bound socket until ``stop`` is set or the store stops. Raises OSError, ssl.SSLError for unusable certificates."""
+    """Serve on a bound socket until ``stop`` is set or the store stops. ``door`` runs from when all is ready to the end. Raises OSError,
+    ssl.SSLError for unusable certificates."""
     server = ApiServer(config, kv)
     context = tls.server_context(config.tls_cert_file, config.tls_private_key_file, config.client_ca_file)
     http = HttpListener(server.app, listener, context)
@@ -299,18 +307,21 @@ async def serve_over(
         return
     running = asyncio.create_task(server.run())
     stopped = asyncio.create_task(stop.wait())
+    tasks = [running, stopped]
     await http.start()
     try:
         if on_ready is not None:
             on_ready()
         await _load_ahead(server)
         garbage_collection.settle()
-        await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if door is not None:
+            tasks.append(asyncio.create_task(door()))
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         server.stop()
         await server.leave()
         await http.stop()
-        for task in (running, stopped):
+        for task in tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
@@ -321,6 +332,7 @@ async def serve(
     listener: socket.socket,
     *,
     stop: asyncio.Event,
+    client_listeners: Sequence[store_door.ClientListener] = (),
     on_ready: OnReady | None = None,
     on_progress: embedded_store.OnProgress | None = None,
 ) -> None:
@@ -338,4 +350,5 @@ async def serve(
         return
     async with embedded_store.running_member(config.store, stop, on_progress) as member:
         if member is not None:
-            await serve_over(config, listener, member, stop=stop, on_ready=on_ready)
+            door = functools.partial(store_door.run, config.store, member, client_listeners) if client_listeners else None
+            await serve_over(config, listener, member, stop=stop, on_ready=on_ready, door=door)

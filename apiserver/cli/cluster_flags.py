@@ -89,7 +89,10 @@ def store_settings(flags: argparse.Namespace, pki: Pki) -> dict[str, Any]:
     """Fields of ``StoreConfig``. Raises UsageError that names the flag, CommandError for a file."""
     if flags.election_timeout > ELECTION_TIMEOUT_MAX:
         raise UsageError(f"--election-timeout ({flags.election_timeout} ms) is too long, at most {ELECTION_TIMEOUT_MAX} ms")
-    listen_client = DEFAULT_CLIENT_URLS if flags.listen_client_urls is None else flags.listen_client_urls
+    listen_client = flags.listen_client_urls
+    if listen_client is None:
+        # several ephemeral servers run side by side
+        listen_client = () if flags.ephemeral else DEFAULT_CLIENT_URLS
     advertise_client = flags.advertise_client_urls or listen_client
     settings: dict[str, Any] = {
         "initial_cluster": flags.initial_cluster,
@@ -98,6 +101,8 @@ def store_settings(flags: argparse.Namespace, pki: Pki) -> dict[str, Any]:
         "listen_client_urls": _bindable("--listen-client-urls", listen_client),
         "advertise_client_urls": advertise_client,
         "client_cert_auth": flags.client_cert_auth == "true",
+        "max_concurrent_streams": flags.max_concurrent_streams,
+        "watch_progress_notify_seconds": flags.watch_progress_notify_interval,
     }
     client_hosts = [host_of(url) for url in (*listen_client, *advertise_client)]
     if any(url.startswith("https:") for url in listen_client):

@@ -176,6 +176,11 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     store.add_argument("--heartbeat-interval", type=count, default=30, help="milliseconds")
     store.add_argument("--election-timeout", type=count, default=150, help="milliseconds")
     store.add_argument("--max-request-bytes", type=count, default=1_572_864, help="largest write (default 1.5 MiB)")
+    store.add_argument("--max-concurrent-streams", type=count, default=100_000, help="calls at once on a connection of the client port")
+    store.add_argument(
+        "--watch-progress-notify-interval", type=duration, default=600.0, help="how often quiet watches of the client port that ask "
+        "for it hear how far they are (default 10m)",
+    )  # fmt: skip
     cluster_flags.add_cluster_flags(parser)
 
 

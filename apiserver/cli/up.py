@@ -12,15 +12,17 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 from apiserver import garbage_collection
+from apiserver.cli import client_port
 from apiserver.cli.datadir import ADMIN, CONTROLLER_MANAGER, SCHEDULER, DataDir, open_pki, write_kubeconfig, write_node_kubeconfig
 from apiserver.cli.errors import CommandError
 from apiserver.cli.settings import server_config
 from apiserver.config import ServerConfig
+from apiserver.store_door import ClientListener
 
 LISTEN_BACKLOG = 2048
 #: how long the second process may take to end its watches before it is killed
@@ -39,6 +41,7 @@ def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
     config = server_config(flags, data_dir)
     listener = bind(config.bind_address, config.secure_port)
     server = url(listener, config.bind_address)
+    client_listeners = () if config.etcd is not None else client_port.bind_all(flags, config.store)
     admin = write_kubeconfig(data_dir.path, server, "admin", ADMIN)
     command: list[str] | None = None
     if not flags.no_controllers:
@@ -47,11 +50,12 @@ def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
 
     def ready() -> None:
         progress.done()
-        announce(config, server, admin, data_dir.path, time.monotonic() - started)
+        etcdctl = client_port.etcdctl_lines(client_listeners, data_dir.path / "pki")
+        announce(config, server, admin, etcdctl, data_dir.path, time.monotonic() - started)
 
     # Among others it may wait for a leader, and controllers would have nobody to talk to.
     early = not config.store.listen_peer_urls
-    return run_loop(_up(config, listener, command, ready, progress, controllers_early=early))
+    return run_loop(_up(config, listener, client_listeners, command, ready, progress, controllers_early=early))
 
 
 def allow_open_files() -> None:
@@ -72,6 +76,7 @@ def run_loop(main: Coroutine[Any, Any, int]) -> int:
 async def _up(
     config: ServerConfig,
     listener: socket.socket,
+    client_listeners: Sequence[ClientListener],
     command: list[str] | None,
     ready: Callable[[], None],
     progress: Progress,
@@ -101,7 +106,14 @@ async def _up(
     try:
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(
-                api_server.serve(config, listener, stop=end_server, on_ready=on_ready, on_progress=progress.wait_for_leader)
+                api_server.serve(
+                    config,
+                    listener,
+                    client_listeners=client_listeners,
+                    stop=end_server,
+                    on_ready=on_ready,
+                    on_progress=progress.wait_for_leader,
+                )
             )
             supervising = group.create_task(second.supervise(stop, serves)) if second else None
             stopped = group.create_task(stop.wait())
@@ -285,7 +297,7 @@ def say(text: str) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def announce(config: ServerConfig, server: str, admin: Path, data_dir: Path, seconds: float) -> None:
+def announce(config: ServerConfig, server: str, admin: Path, etcdctl: str, data_dir: Path, seconds: float) -> None:
     where = f"Data is in {data_dir}."
     if config.etcd is not None:
         where = f"Objects are in etcd at {', '.join(config.etcd.servers)} under {config.etcd_prefix}; keys and kubeconfigs in {data_dir}."
@@ -295,5 +307,6 @@ def announce(config: ServerConfig, server: str, admin: Path, data_dir: Path, sec
         f"  export KUBECONFIG={admin}\n"
         f"  kubectl get nodes\n"
         f"\n"
+        f"{etcdctl}"
         f"{where} Stop with Ctrl-C.\n"
     )

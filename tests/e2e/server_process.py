@@ -54,6 +54,8 @@ class ServerProcess:
 
     def launch(self) -> None:
         flags = ["--data-dir", str(self.data_dir), "--secure-port", str(self.port)]
+        if "--listen-client-urls" not in self._flags:
+            flags += ["--listen-client-urls", ""]  # the default port is one for all
         flags += ["--token-auth-file", str(self._directory / "tokens.csv"), *self._flags]
         self.process = pytest_plugin.start(flags, self.log)
 

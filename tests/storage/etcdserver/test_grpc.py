@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from storage import api
 from storage.etcdpb import etcdserverpb as pb
 from storage.etcdpb import health, reflection_v1
 from tests.storage.etcdserver.door_fixture import Client, RunningDoor, client_of, running_door
@@ -79,8 +80,12 @@ async def test_a_deadline_ends_the_call_and_its_work(door: RunningDoor, client: 
     code, _ = await refusal(lock(v3lockpb.LockRequest(name=b"l"), timeout=0.05))
     assert code == grpc.StatusCode.DEADLINE_EXCEEDED
     await door.calls_ended()
+    # who gave up waits no more: its key goes, after the call
+    watcher = door.member.watch(api.WatchRequest(key=b"l/", range_end=b"l0", start_revision=1, no_put=True))
+    while (batch := watcher.take()) is None or not batch.events:
+        await watcher.wait()
     held = await client.unary("/etcdserverpb.KV/Range")(pb.RangeRequest(key=b"l/", range_end=b"l0", count_only=True))
-    assert held.count == 1, "who gave up waits no more"
+    assert held.count == 1
 
 
 async def test_a_client_that_goes_takes_its_streams_along(door: RunningDoor) -> None:
