@@ -147,7 +147,8 @@ class Message:
     - APPEND: ``index`` and ``log_term`` name the entry before ``entries``; ``commit`` is the leader's.
     - APPEND_RESPONSE: ``index`` is the last entry that matches; when ``reject``, the refused index, with ``reject_hint`` and
       ``log_term`` naming the last entry of the follower's log that could match.
-    - VOTE, PRE_VOTE: ``index`` and ``log_term`` name the candidate's last entry; ``term`` is the one it runs for.
+    - VOTE, PRE_VOTE: ``index`` and ``log_term`` name the candidate's last entry; ``term`` is the one it runs for. In these and their
+      responses ``commit`` and ``reject_hint`` are index and term of the last entry that the sender knows to be committed.
     - SNAPSHOT: ``snapshot``; answered by an APPEND_RESPONSE with the index that matches then.
     - HEARTBEAT and its response: ``context`` is the round of reads that it confirms, if any.
     - PROPOSE, READ_INDEX, TRANSFER_LEADER: forwarded to the leader. A READ_INDEX names the read in the data of its only entry, the
@@ -186,6 +187,9 @@ LEADER_MESSAGES: Final = frozenset({MessageType.APPEND, MessageType.HEARTBEAT, M
 
 FORWARDED: Final = frozenset({MessageType.PROPOSE, MessageType.READ_INDEX, MessageType.TRANSFER_LEADER})
 """Requests that any member passes on to the leader; they have no term. All other messages of peers have one."""
+
+VOTES: Final = frozenset({MessageType.VOTE, MessageType.VOTE_RESPONSE, MessageType.PRE_VOTE, MessageType.PRE_VOTE_RESPONSE})
+"""Requests for votes and their responses: they name their term themselves."""
 
 RESPONSES: Final = frozenset(
     {

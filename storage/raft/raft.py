@@ -17,6 +17,7 @@ from storage.raft.messages import (
     FORWARDED,
     LEADER_MESSAGES,
     NO_MEMBER,
+    VOTES,
     ConfChangeV2,
     ConfState,
     Entry,
@@ -90,9 +91,10 @@ class Raft:
 
     def send(self, message: Message) -> None:
         """Queue a message. The term is filled in, but for the vote messages, which name their own."""
-        if message.type in (MessageType.VOTE, MessageType.VOTE_RESPONSE, MessageType.PRE_VOTE, MessageType.PRE_VOTE_RESPONSE):
+        if message.type in VOTES:
             assert message.term, message
-            message = replace(message, sender=self.id)
+            committed = self.log.committed
+            message = replace(message, sender=self.id, commit=committed, reject_hint=self.log.term(committed))
         elif message.type in FORWARDED:
             message = replace(message, term=0)  # a newer term may begin while it is passed on
         else:
@@ -170,6 +172,8 @@ class Raft:
 
     def step(self, message: Message) -> None:
         """Take one message, of a peer or of this member itself (those have no term)."""
+        if message.type in VOTES and message.commit > self.log.committed:
+            self._learn_commit(message)
         if message.term > self.term:
             if not self._heed_newer_term(message):
                 return
@@ -186,6 +190,19 @@ class Raft:
             follower.step(self, message)
         else:
             candidate.step(self, message)
+
+    def _learn_commit(self, message: Message) -> None:
+        """A voter or candidate knows more to be committed than this member, which may hold it too.
+
+        1. Members 1 2 3 become 2 3 by way of a joint configuration; its end is committed, member 1 is switched off. 2. Member 2 has the
+        longest log, but does not know that the end is committed: it thinks to need the vote of 1. 3. Member 3 knows, but is not given
+        the vote of 2. Nobody could be elected, if 3 did not tell.
+        """
+        if self.role is Role.LEADER or not self.log.matches(message.commit, message.reject_hint):
+            return
+        self.log.commit_to(message.commit)
+        if self.role is not Role.FOLLOWER and self.log.has_unapplied_conf_change():
+            self.become_follower(self.term, NO_MEMBER)  # it asked voters of a configuration that is over
 
     def _heed_newer_term(self, message: Message) -> bool:
         """A newer term makes a follower of anyone (Raft §5.1). False when the message is not to be heard at all."""

@@ -423,3 +423,39 @@ def test_members_that_leave_are_forgotten_and_come_back_new() -> None:
     cluster.node(1).propose_conf_change(ConfChange(ADD, 3))
     cluster.stabilize()
     assert cluster.node(1).raft.tracker.progress[3].state is ProgressState.REPLICATE
+
+
+def test_a_member_that_lags_learns_from_votes_that_a_joint_configuration_is_over() -> None:
+    """1. Members 2 and 3 know that 1 is gone, 2 has the longer log, but only 3 knows that it is committed. 2. Without being told, 2
+    would ask 1, which is switched off, and 3 would ask 2, which refuses."""
+    cluster = led(1)
+    cluster.add_member(2)
+    cluster.add_member(3)
+    cluster.node(1).propose_conf_change(change((ADD, 2), (ADD, 3), (REMOVE, 1), transition=ConfChangeTransition.JOINT_EXPLICIT))
+    cluster.stabilize()
+    cluster.node(1).propose_conf_change(ConfChangeV2())
+    cluster.work_until(lambda: len(cluster.on_the_way(MessageType.APPEND)) == 2)
+    cluster.deliver()
+    cluster.work(2)
+    cluster.work(3)
+    cluster.node(1).propose(b"more")
+    cluster.work(1)
+    for message in list(cluster.network):
+        if message.type is MessageType.APPEND and message.to == 2:
+            cluster.deliver_one(message)
+    cluster.network.clear()
+    cluster.work(2)
+    cluster.network.clear()
+    cluster.node(3).step(Message(type=MessageType.HEARTBEAT, sender=1, to=3, term=1, commit=3))
+    cluster.work(3)
+    cluster.network.clear()
+    cluster.isolate(1)
+    assert cluster.node(2).status().last_index > cluster.node(3).status().last_index
+    assert cluster.node(2).conf_state() == ConfState((2, 3), (), (1,))
+    assert cluster.node(3).conf_state() == ConfState((2, 3))
+    cluster.node(2).campaign()
+    cluster.stabilize()
+    assert cluster.node(2).conf_state() == ConfState((2, 3))
+    cluster.elect(2)
+    cluster.stabilize()
+    assert cluster.applied_data(3) == [b"more"]

@@ -144,11 +144,16 @@ class Run:
             assert log.term(entry.index) == entry.term, f"leader completeness: {leader} lacks {entry}"
 
     def heal(self) -> None:
-        """Members outside of the newest configuration are switched off: they may have their say for ever, thesis §4.2.3."""
+        """Members outside of the newest configuration are switched off: they may have their say for ever, thesis §4.2.3. After a while
+        those are on that others still think to need: a member must not go before the others know that it may."""
         cluster = self.cluster
         for round_number in range(HEAL_ROUNDS_MAX):
             newest = max(cluster.members.values(), key=lambda one: one.node.status().applied).node.conf_state()
-            on = sorted({*newest.voters, *newest.voters_outgoing, *newest.learners})
+            needed = {*newest.voters, *newest.voters_outgoing, *newest.learners}
+            if round_number >= HEAL_ROUNDS_MAX // 2:
+                for member in sorted(needed):
+                    needed |= {*cluster.node(member).conf_state().voters, *cluster.node(member).conf_state().voters_outgoing}
+            on = sorted(needed)
             cluster.blocked = {(one, other) for one in cluster.members for other in cluster.members if one not in on or other not in on}
             for member in on:
                 cluster.node(member).tick()
