@@ -22,7 +22,7 @@ from storage.raft.raft import Raft
 from storage.raft.rawnode import Role
 from tests.robustness import kv_model
 from tests.simulation.hosts import Host
-from tests.simulation.world import InvariantError, World
+from tests.simulation.world import InvariantError, ProcessLoop, World
 
 TRACE_ENTRIES_MAX: Final = 200_000
 
@@ -36,6 +36,7 @@ class _Seen:
     """What was seen of one process last."""
 
     host: Host
+    raft: Raft | None = None
     term: int = 0
     committed: int = 0
     revision: int = 0
@@ -115,9 +116,8 @@ class Observer:
         self.checksum = 0
         self.lines: list[str] = []
         self._keep_trace = keep_trace
-        self._seen: dict[str, _Seen] = {}
         self._leaders: dict[int, str] = {}
-        self._votes: dict[tuple[str, int], int] = {}
+        self._votes: dict[tuple[int, int], int] = {}
         self._hashes: dict[tuple[int, int], tuple[str, int]] = {}
 
     # -- the trace
@@ -133,25 +133,25 @@ class Observer:
     def watch(self, host: Host) -> None:
         """A new process of ``host`` has begun."""
         assert host.process is not None
-        self._seen[host.process.name] = _Seen(host)
+        host.process.observed = _Seen(host)
 
-    def after_step(self, process_name: str) -> None:
+    def after_step(self, process: ProcessLoop) -> None:
         """Raises InvariantError."""
-        seen = self._seen.get(process_name)
-        if seen is None:
+        seen = process.observed
+        if seen is None or process.is_dead:
             return
-        host = seen.host
-        raft = raft_of(host)
-        if raft is None or host.process is None or host.process.name != process_name:
-            return
+        raft = seen.raft
+        if raft is None:
+            raft = seen.raft = raft_of(seen.host)
+            if raft is None:
+                return
         if raft.term != seen.term or raft.role is not seen.role:
-            self._check_term(process_name, seen, raft)
+            self._check_term(process.name, seen, raft)
         if raft.log.committed != seen.committed:
-            self._check_committed(process_name, seen, raft)
-        revision = host.member._machine.store.store.current_revision  # type: ignore[union-attr]
-        if revision != seen.revision:
+            self._check_committed(process.name, seen, raft)
+            revision = seen.host.member._machine.store.store.current_revision
             if revision < seen.revision:
-                raise InvariantError(f"{process_name}: the revision went back from {seen.revision} to {revision}")
+                raise InvariantError(f"{process.name}: the revision went back from {seen.revision} to {revision}")
             seen.revision = revision
 
     def _check_term(self, name: str, seen: _Seen, raft: Raft) -> None:
@@ -181,8 +181,7 @@ class Observer:
     def on_message(self, message: Message, host: str) -> None:
         """A member sends: what it promises must never be taken back."""
         if message.type is MessageType.VOTE_RESPONSE and not message.reject:
-            key = host, message.term
-            other = self._votes.setdefault(key, message.to)
+            other = self._votes.setdefault((message.sender, message.term), message.to)
             if other != message.to:
                 raise InvariantError(f"{host} gave its vote of term {message.term} to {other:x} and to {message.to:x}")
         elif message.type in _OF_LEADERS:
@@ -193,10 +192,11 @@ class Observer:
         if other != host:
             raise InvariantError(f"{other} and {host} both lead in term {term}")
 
-    def on_events(self, name: str, revision: int, events: Sequence[api.Event]) -> None:
+    def on_events(self, process: ProcessLoop, revision: int, events: Sequence[api.Event]) -> None:
         """A member has applied a change: it must be what the twin says."""
+        name = process.name
         if revision > self.history.state.revision:
-            self.after_step(name)  # committed and applied in one step
+            self.after_step(process)  # committed and applied in one step
         if revision > self.history.state.revision:
             raise InvariantError(f"{name} is at revision {revision}, the committed log at {self.history.state.revision}")
         expected = self.history.events[revision]

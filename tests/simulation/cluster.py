@@ -7,6 +7,7 @@ from typing import Final
 
 from storage import errors
 from storage.config import MemberConfig
+from storage.maintenance import ClusterMember
 from storage.raft.rawnode import Role
 from tests.simulation.checkers import Observer, raft_of
 from tests.simulation.clients import Port
@@ -21,7 +22,7 @@ RESTART_PAUSE_SECONDS: Final = 0.5
 
 
 class Cluster:
-    """``hosts`` by name, in the order in which they came."""
+    """``hosts`` by name, in the order in which they came: those where a member is wanted. ``expected``: added, perhaps."""
 
     def __init__(self, world: World, network: Network, observer: Observer, options: Options, directory: Path) -> None:
         self.world = world
@@ -31,27 +32,31 @@ class Cluster:
         self.port: Port
         self.rng = world.fork()
         self.hosts: dict[str, Host] = {}
-        self.retired: dict[str, Host] = {}
-        """Removed members, never started again."""
+        self.expected: dict[str, Host] = {}
+        self.removed: dict[str, Host] = {}
+        self.lost_host: Host | None = None
+        self.lost_id = 0
+        self.count = 0
         self._directory = directory
-        self._joining: dict[str, dict[str, tuple[str, ...]]] = {}
-        """Hosts that were added later → the members as they were told."""
+        self._joining: dict[str, None] = {}
+        """Hosts whose members were not among the first."""
         self._wanted: list[Host] | None = None
         self._restarting: dict[str, None] = {}
-        self._count = 0
+        self._members: tuple[ClusterMember, ...] = ()
         for _ in range(options.members):
-            self.new_host()
+            host = self.new_host()
+            self.hosts[host.name] = host
         self._founders = {host.name: (host.url,) for host in self.hosts.values()}
 
     # -- hosts
 
     def new_host(self) -> Host:
         """A machine with an empty disk."""
-        self._count += 1
+        self.count += 1
         options, rng = self.options, self.rng
-        name = f"m{self._count}"
+        name = f"m{self.count}"
         faults = DiskFaults(slow_chance=options.slow_disk_chance, error_chance=options.disk_error_chance)
-        host = Host(
+        return Host(
             self.world,
             self.network,
             HostDisk(self.world, faults, self._directory / name),
@@ -59,8 +64,6 @@ class Cluster:
             clock_rate=1 + rng.uniform(-options.clock_drift, options.clock_drift),
             wall_skew=rng.uniform(-options.wall_skew_seconds, options.wall_skew_seconds),
         )
-        self.hosts[name] = host
-        return host
 
     def all_hosts(self) -> list[Host]:
         return list(self.hosts.values())
@@ -77,16 +80,73 @@ class Cluster:
                 found.append(host)
         return found
 
+    # -- membership, with full view
+
+    def members(self) -> tuple[ClusterMember, ...]:
+        """The list as of the newest entry that any living member has applied."""
+        best = 0
+        for host in self.ready_hosts():
+            assert host.member is not None
+            machine = host.member._machine
+            if machine.applied_index > best and machine.membership.list():
+                best = machine.applied_index
+                self._members = machine.membership.list()
+        return self._members
+
+    def host_at(self, urls: tuple[str, ...]) -> Host | None:
+        for host in (*self.hosts.values(), *self.expected.values(), *self.removed.values()):
+            if host.url in urls:
+                return host
+        return None
+
+    def expect(self, host: Host) -> None:
+        self.expected[host.name] = host
+
+    def join(self, host: Host) -> None:
+        """Start a member that was added to the cluster."""
+        self.expected.pop(host.name, None)
+        self.removed.pop(host.name, None)
+        if host is self.lost_host:
+            self.lost_host = None
+        self.hosts[host.name] = host
+        self._joining[host.name] = None
+        self.start(host)
+
+    def retire(self, host: Host) -> None:
+        """Its member was removed."""
+        self.observer.trace(f"{host.name} retires")
+        host.kill()
+        self.hosts.pop(host.name, None)
+        self.removed[host.name] = host
+
+    @property
+    def is_replacing(self) -> bool:
+        return self.lost_host is not None
+
+    def lose_disk(self, host: Host, member_id: int) -> None:
+        """And try to start it as it was, which must be refused."""
+        host.kill()
+        host.wipe()
+        self.lost_host, self.lost_id = host, member_id
+        self._joining[host.name] = None
+        self.restart_later(host, RESTART_PAUSE_SECONDS)
+
     # -- processes
 
     def config(self, host: Host) -> MemberConfig:
         options = self.options
-        joining = self._joining.get(host.name)
+        is_joining = host.name in self._joining
+        cluster: dict[str, tuple[str, ...]] = dict(self._founders)
+        if is_joining:
+            known = {(found.name if (found := self.host_at(each.peer_urls)) else f"unknown{each.id}"): each for each in self.members()}
+            cluster = {host.name: (host.url,), **{name: each.peer_urls for name, each in known.items()}}
+            if len(cluster) < 2:
+                cluster = {**self._founders, host.name: (host.url,)}
         return MemberConfig(
             name=host.name,
             data_dir=host.disk.directory,
-            initial_cluster=joining or self._founders,
-            initial_cluster_state="new" if joining is None else "existing",
+            initial_cluster=cluster,
+            initial_cluster_state="existing" if is_joining else "new",
             snapshot_count=options.snapshot_count,
             wal_segment_bytes=options.wal_segment_bytes,
             quota_backend_bytes=options.quota_backend_bytes,
@@ -137,10 +197,13 @@ class Cluster:
             self._judge(host, error)
             self.restart_later(host, RESTART_PAUSE_SECONDS)
         elif member is not None and member.failure is not None:
-            self._judge(host, member.failure)
+            error = member.failure
             host.kill()
+            self._judge(host, error)
             self.restart_later(host, RESTART_PAUSE_SECONDS)
-        elif process is None and host.name not in self._restarting:
+        elif host.is_ready and host is self.lost_host and member is not None and member.member_id == self.lost_id:
+            raise InvariantError(f"{host.name} lost its disk and runs again as {self.lost_id:x}")
+        elif process is None and host.name not in self._restarting and host is not self.lost_host:
             self.restart_later(host, RESTART_PAUSE_SECONDS)  # it stopped when asked to
         elif process is not None and process.failure is not None:
             raise InvariantError(f"{process.name}: {type(process.failure).__name__}: {process.failure}") from process.failure
@@ -149,6 +212,15 @@ class Cluster:
         self.observer.trace(f"{host.name} ended: {type(error).__name__}")
         if isinstance(error, OSError | errors.DataDirError) or isinstance(error.__cause__, OSError):
             return  # its disk failed
-        if isinstance(error, errors.UnavailableError):
-            return  # it could not reach its cluster
+        if isinstance(error, errors.MemberRemovedError) and self._was_removed(host):
+            self.retire(host)
+            return
+        if host is self.lost_host and isinstance(error, errors.MembershipError | errors.UnavailableError):
+            self.hosts.pop(host.name, None)  # refused, as it must be
+            return
+        if isinstance(error, errors.UnavailableError) or (isinstance(error, errors.MembershipError) and host.name in self._joining):
+            return  # it could not reach its cluster, or the list has changed meanwhile: the operator tries again
         raise InvariantError(f"{host.name} ended: {type(error).__name__}: {error}") from error
+
+    def _was_removed(self, host: Host) -> bool:
+        return all(host.url not in each.peer_urls or each.id != host.last_member_id for each in self.members())

@@ -51,6 +51,7 @@ class Host:
         self.is_ready = False
         self.start_error: BaseException | None = None
         self.starts = 0
+        self.last_member_id = 0
         self.on_started: Callable[[Host], None] = lambda host: None
         self._writers: list[SimulatedLogWriter] = []
         self._logs: list[Wal] = []
@@ -111,6 +112,7 @@ class Host:
         process = self.process
         assert process is not None
         process.kill()
+        self.last_member_id = self.member.member_id if self.member is not None and self.member.member_id else self.last_member_id
         for writer in self._writers:
             writer.crash()
         for log in self._logs:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from storage import failpoints
-from storage.raft.rawnode import Role
 from tests.simulation.checkers import Observer, raft_of
 from tests.simulation.cluster import Cluster
 from tests.simulation.hosts import Host
-from tests.simulation.membership import MembershipNemesis
-from tests.simulation.options import Options
+from tests.simulation.membership import Operators
+from tests.simulation.options import OPERATIONS, Options
 from tests.simulation.world import ProcessKilledError, World
 
 
@@ -27,7 +26,7 @@ class Nemesis:
         self.options = options
         self.rng = rng
         self.counts: dict[str, int] = {}
-        self._membership = MembershipNemesis(cluster, observer, rng)
+        self.operators = Operators(cluster, observer, rng)
         self._is_over = False
 
     async def run(self, seconds: float) -> None:
@@ -41,18 +40,28 @@ class Nemesis:
             if not names:
                 continue
             name = rng.choices(names, weights)[0]
-            host = rng.choice(self.cluster.all_hosts())
+            hosts = self.cluster.all_hosts()
+            if not hosts:
+                continue
+            host = rng.choice(hosts)
             self.observer.trace(f"fault {name} {host.name}")
             self.counts[name] = self.counts.get(name, 0) + 1
-            method = getattr(self, f"_{name}", None) or getattr(self._membership, name)
-            result = method(host)
+            if name in OPERATIONS:
+                self.call_operator(name, host)
+                continue
+            result = getattr(self, f"_{name}")(host)
             if asyncio.iscoroutine(result):
                 self.world.nature.create_task(result, name=f"fault {name}")
+
+    def call_operator(self, name: str, host: Host) -> None:
+        """An operator is a client."""
+        clients = self.cluster.port.process
+        with clients.enter():
+            clients.create_task(getattr(self.operators, name)(host), name=f"operator {name}")
 
     def heal(self) -> None:
         """All faults end."""
         self._is_over = True
-        self._membership.is_over = True
         for name in sorted(failpoints.NAMES):
             failpoints.disarm(name)
         self.cluster.network.heal()
@@ -188,8 +197,3 @@ def no_failpoints() -> Iterator[None]:
     finally:
         for name in sorted(failpoints.NAMES):
             failpoints.disarm(name)
-
-
-def leads(host: Host) -> bool:
-    raft = raft_of(host)
-    return raft is not None and raft.role is Role.LEADER

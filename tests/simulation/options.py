@@ -58,7 +58,20 @@ class Options:
         )
 
 
+OPERATIONS: Final = (
+    "move_leader",
+    "defragment",
+    "add_member",
+    "add_learner",
+    "promote",
+    "remove_member",
+    "replace",
+    "finish_replacement",
+)
+"""What operators do; the others are bad luck."""
+
 FAULTS: Final = (
+    *OPERATIONS,
     "crash",
     "crash_at_failpoint",
     "crash_all",
@@ -80,15 +93,15 @@ FAULTS: Final = (
 def draw(seed: int, *, faults: tuple[str, ...] = FAULTS) -> Options:
     """The options of a seed."""
     rng = random.Random(seed * 7919 + 17)
-    heartbeat, election = rng.choice(((30, 150), (50, 300), (100, 500), (100, 1000)))
-    on = {name: rng.choice((1.0, 1.0, 3.0)) for name in faults if rng.random() < 0.4}
+    heartbeat, election = rng.choice(((30, 150), (50, 300), (100, 500), (100, 500), (100, 1000)))
+    on = {name: rng.choice((1.0, 1.0, 3.0)) for name in faults if rng.random() < 0.3}
     if rng.random() < 0.05:
         on = {}
     members = rng.choice((1, 3, 3, 3, 3, 5, 5, 2))
     return Options(
         seed=seed,
         members=members,
-        hurt_seconds=rng.uniform(3.0, 12.0),
+        hurt_seconds=rng.uniform(2.0, 8.0),
         heartbeat_interval_ms=heartbeat,
         election_timeout_ms=election,
         pre_vote=rng.random() < 0.85,
@@ -97,7 +110,7 @@ def draw(seed: int, *, faults: tuple[str, ...] = FAULTS) -> Options:
         wal_segment_bytes=rng.choice((4096, 4096, 16_384, 1 << 20)),
         quota_backend_bytes=rng.choice((0, 0, 0, 0, 60_000)),
         clients=rng.randint(1, 6),
-        client_pause_seconds=rng.choice((0.05, 0.1, 0.4)),
+        client_pause_seconds=rng.choice((0.05, 0.2, 0.4)),
         keys=rng.choice((1, 3, 8)),
         value_bytes_max=rng.choice((0, 40, 600)),
         watchers=rng.randint(0, 3),
@@ -107,7 +120,7 @@ def draw(seed: int, *, faults: tuple[str, ...] = FAULTS) -> Options:
         watch_buffer_batches=rng.choice((1, 3, 1024)),
         history_slice_records=rng.choice((1, 3, 1000)),
         faults=on,
-        fault_pause_seconds=rng.choice((0.3, 0.8, 2.0)),
+        fault_pause_seconds=rng.choice((0.2, 0.5, 1.0)),
         loss_chance=rng.choice((0.0, 0.0, 0.01, 0.1)),
         double_chance=rng.choice((0.0, 0.0, 0.05)),
         slow_message_chance=rng.choice((0.0, 0.0, 0.05, 0.3)),

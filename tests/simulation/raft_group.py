@@ -298,6 +298,7 @@ class RaftGroup:
         for _ in range(HEAL_ROUNDS_MAX):
             for peer in self.peers.values():
                 peer.node.tick()
+                peer.keep()
             self._settle()
             leaders = [peer for peer in self.peers.values() if peer.node.raft.role is Role.LEADER]
             if leaders:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from storage import api, verify
+from storage.maintenance import ClusterMember
 from storage.wal import segment
 from storage.watch import history as watch_history
 from storage.watch import watcher
@@ -27,7 +28,7 @@ from tests.simulation.hosts import Host
 from tests.simulation.leases import REMOVAL_SECONDS_MAX, TTL_SECONDS, LeaseBook, LeaseClient
 from tests.simulation.nemesis import Nemesis, no_failpoints
 from tests.simulation.network import Network, NetworkFaults
-from tests.simulation.options import HEAL_SECONDS_MAX, Options, draw
+from tests.simulation.options import HEAL_SECONDS_MAX, OPERATIONS, Options, draw
 from tests.simulation.watches import WatchClient
 from tests.simulation.world import InvariantError, ProcessLoop, World
 
@@ -35,7 +36,10 @@ SEED_OF_CHOICES: Final = 0x5EED
 
 SETTLE_POLL_SECONDS: Final = 0.1
 
-SUPERVISION_SECONDS: Final = 0.05
+SUPERVISION_SECONDS: Final = 0.1
+
+RESOLVED_SECONDS: Final = 4.5
+"""Changes of the membership that were asked for and not answered have happened by then, or never will."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,7 +137,7 @@ class _Run:
     def _after_step(self, process: ProcessLoop) -> None:
         if process.failure is not None and process in (self.world.nature, self.clients):
             raise process.failure
-        self.observer.after_step(process.name)
+        self.observer.after_step(process)
 
     # -- the course of a run
 
@@ -145,6 +149,9 @@ class _Run:
         await self.nemesis.run(options.hurt_seconds)
         self.observer.trace("heal")
         hosts = self._heal()
+        if self._membership_changed():
+            await self._resolve_membership()
+        hosts = [host for host in hosts if host in self.cluster.all_hosts()] if options.minority_stays_down else cluster.all_hosts()
         await self._progress(hosts)
         self.workload.is_stopped = True
         await self._clients_end()
@@ -203,15 +210,57 @@ class _Run:
         cluster.only(hosts)
         return hosts
 
+    def _membership_changed(self) -> bool:
+        return any(name in OPERATIONS for name in self.nemesis.counts)
+
+    async def _resolve_membership(self) -> None:
+        """Finish what operators began: every member of the list runs, nobody else does. Raises InvariantError."""
+        cluster = self.cluster
+        deadline = self.world.now + HEAL_SECONDS_MAX
+        quiet_since = self.world.now
+        while True:
+            ready = cluster.ready_hosts()
+            members = cluster.members()
+            listed = [cluster.host_at(member.peer_urls) for member in members]
+            if ready and cluster.lost_host is not None:
+                self.nemesis.call_operator("finish_replacement", self.nemesis.rng.choice(ready))
+                quiet_since = self.world.now
+            for host in listed:
+                if (
+                    host is not None
+                    and host.name not in cluster.hosts
+                    and host is not cluster.lost_host
+                    and self._is_listed_anew(host, members)
+                ):
+                    cluster.join(host)
+                    quiet_since = self.world.now
+            for host in cluster.all_hosts():
+                if ready and host not in listed and self.world.now - quiet_since > 2:
+                    cluster.retire(host)
+            if ready and self.world.now - quiet_since > RESOLVED_SECONDS:
+                return
+            if self.world.now > deadline:
+                raise InvariantError(
+                    f"membership not settled {HEAL_SECONDS_MAX:g} s after all faults ended: {self._describe(cluster.all_hosts())}"
+                )
+            await asyncio.sleep(0.5)
+
+    def _is_listed_anew(self, host: Host, members: Sequence[ClusterMember]) -> bool:
+        """The list names a member at this host other than the one that was removed there."""
+        return any(host.url in member.peer_urls and member.id != host.last_member_id for member in members)
+
     async def _progress(self, hosts: Sequence[Host]) -> None:
         """Every member takes a write within the bound. Raises InvariantError."""
         deadline = self.world.now + HEAL_SECONDS_MAX
         for host in hosts:
-            while not await self._write_through(host):
+            while not self._is_learner(host) and not await self._write_through(host):
                 if self.world.now > deadline:
                     raise InvariantError(
                         f"no write through {host.name} in {HEAL_SECONDS_MAX:g} s after all faults ended: {self._describe(hosts)}"
                     )
+
+    def _is_learner(self, host: Host) -> bool:
+        return any(host.url in member.peer_urls and member.is_learner for member in self.cluster.members())
 
     async def _write_through(self, host: Host) -> bool:
         """In the clients' process; its outcome here."""
@@ -266,6 +315,8 @@ class _Run:
             if machine.store.current_revision != self.history.state.revision:
                 raise InvariantError(f"{host.name} is at revision {machine.store.current_revision}, not {self.history.state.revision}")
             self.observer.check_hash(host)
+            if machine.membership.list() != self.cluster.members():
+                raise InvariantError(f"{host.name} has the members {machine.membership.list()}, others {self.cluster.members()}")
         self.book.check()
         verdict = check_against_log(self.workload.recorder.operations, self.history.requests)
         if not verdict.ok:
@@ -317,7 +368,7 @@ class _Run:
 
         def observed_notify(store: WatchableStore, revision: int, events: Sequence[api.Event]) -> None:
             assert world.current is not None
-            observer.on_events(world.current.name, revision, events)
+            observer.on_events(world.current, revision, events)
             notify(store, revision, events)
 
         with contextlib.ExitStack() as stack:

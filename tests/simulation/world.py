@@ -92,9 +92,13 @@ class World:
 
     def run_until(self, future: asyncio.Future[T], *, deadline: float) -> T:
         """Run until ``future`` is done. Raises TimeoutError at the true time ``deadline``, or when nothing is left that could happen."""
-        while not future.done():
-            if not self._step(deadline):
-                raise TimeoutError(f"nothing more happens at {self.now:.3f} s, and the run is not done (deadline {deadline:.3f} s)")
+        try:
+            while not future.done():
+                if not self._step(deadline):
+                    raise TimeoutError(f"nothing more happens at {self.now:.3f} s, and the run is not done (deadline {deadline:.3f} s)")
+        finally:
+            self.current = None
+            asyncio._set_running_loop(None)
         return future.result()
 
     def _step(self, deadline: float) -> bool:
@@ -154,7 +158,8 @@ class ProcessLoop(_Loop):
         self.is_paused = False
         self.is_marked = False
         self.failure: BaseException | None = None
-        self.on_failure: Callable[[BaseException], None] | None = None
+        self.observed: Any = None
+        """The observers' notes on this process."""
         self._ready: deque[asyncio.Handle] = deque()
         self._tasks: dict[asyncio.Task[Any], None] = {}
 
@@ -176,13 +181,14 @@ class ProcessLoop(_Loop):
         instant cannot matter: nothing gets from one to the other without time passing.)"""
         ready = self._ready
         count = len(ready)
-        with _Running(self):
-            for done in range(count):
-                if self.is_paused or self.is_dead:
-                    return done
-                handle = ready.popleft()
-                if not handle._cancelled:
-                    handle._run()
+        self.world.current = self
+        asyncio._set_running_loop(self)
+        for done in range(count):
+            if self.is_paused or self.is_dead:
+                return done
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
         return count
 
     def pause(self) -> None:
@@ -311,8 +317,6 @@ class ProcessLoop(_Loop):
             error = InvariantError(f"{self.name}: {context.get('message')}")
         if self.failure is None:
             self.failure = error
-        if self.on_failure is not None:
-            self.on_failure(error)
 
 
 class _Running:
