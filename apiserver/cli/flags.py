@@ -171,7 +171,7 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     store.add_argument("--quota-backend-bytes", type=count, default=2 * 1024**3, help="size at which writes are refused (default 2 GiB)")
     store.add_argument("--auto-compaction-mode", choices=("periodic", "revision"), default="periodic", help="what the retention counts")
     store.add_argument("--auto-compaction-retention", default="0", help="hours, 30m or so, or revisions to keep (default 0: all)")
-    store.add_argument("--corrupt-check-time", type=duration, default=4 * 3600.0, help="between comparisons of members (default 4h; 0s: none)")
+    store.add_argument("--corrupt-check-time", type=duration, default=4 * 3600.0, help="between comparisons of members (default 4h)")
     store.add_argument("--lease-checkpoint-interval", type=duration, default=300.0, help="how often long leases are noted (default 5m)")
     store.add_argument("--heartbeat-interval", type=count, default=30, help="milliseconds")
     store.add_argument("--election-timeout", type=count, default=150, help="milliseconds")

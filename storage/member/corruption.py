@@ -57,8 +57,11 @@ class PeerHash:
 
 
 def differing_at_start(own: KvHash, peers: Sequence[PeerHash]) -> tuple[int, ...]:
-    """The peers that hold something else than this member."""
-    return tuple(sorted(peer.member_id for peer in peers if _differ(own, peer.hash)))
+    """The peers that hold something else than this member, if they are more than those that hold the same: else it is more likely that one of them is wrong,
+    and the leader's comparison will tell. (etcd stops a member that differs from any; two that start at once would both stop.)"""
+    differing = tuple(sorted(peer.member_id for peer in peers if _differ(own, peer.hash)))
+    equal = sum(peer.hash == own for peer in peers)
+    return differing if len(differing) > equal else ()
 
 
 def differing_members(member_id: int, before: KvHash, after: KvHash, current_revision: int, peers: Sequence[PeerHash]) -> tuple[int, ...]:

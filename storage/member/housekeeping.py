@@ -119,10 +119,13 @@ class Housekeeping:
 
     async def renew_lease(self, lease_id: int, now: Callable[[], float]) -> int:
         """On the leader: the TTL in seconds, from now on. Raises LeaseNotFoundError, and as a write where a checkpoint must be taken
-        back before."""
-        while self._machine.lessor.must_clear_checkpoint(lease_id, now()):
+        back before; NotLeaderError if another one leads by then."""
+        lessor = self._machine.lessor
+        while lessor.must_clear_checkpoint(lease_id, now()):
             await self._write(LeaseCheckpointRequest(remaining_ttl_seconds=((lease_id, 0),)))
-        return self._machine.lessor.renew(lease_id, now())
+            if not lessor.is_primary:
+                raise errors.NotLeaderError()
+        return lessor.renew(lease_id, now())
 
     # -- alarms
 

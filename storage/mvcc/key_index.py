@@ -140,15 +140,6 @@ class KeyIndex:
         del generations[:generation_number]
         return kept
 
-    def keep(self, at: int) -> bytes | None:
-        """The revision that a compaction at ``at`` would keep for reads; a tombstone is none. Changes nothing."""
-        generation_number, position = self._keep_position(at)
-        if position < 0:
-            return None
-        revisions = self.generations[generation_number].revisions
-        ends_here = position == len(revisions) - 1 and generation_number != len(self.generations) - 1
-        return None if ends_here else revisions[position]
-
     @property
     def is_empty(self) -> bool:
         """Whether nothing is left, so that the index can drop the key."""

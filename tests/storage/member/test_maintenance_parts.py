@@ -207,6 +207,8 @@ def test_equal_members_and_those_that_cannot_be_compared_are_fine() -> None:
 def test_whoever_differs_is_named() -> None:
     own, other = kv_hash(7), kv_hash(8)
     assert differing_at_start(own, [peer(3, other), peer(2, other), peer(4, own)]) == (2, 3)
+    assert differing_at_start(own, [peer(3, other)]) == (3,)
+    assert differing_at_start(own, [peer(3, other), peer(4, own)]) == (), "the other one is the odd one"
     assert differing_members(1, own, own, 100, [peer(3, other), peer(2, own)]) == (3,)
     assert differing_members(1, own, other, 100, [peer(2, own)]) == (1,), "this one's own history changed under it"
 

@@ -52,12 +52,6 @@ def test_compactions_of_the_worked_example() -> None:
         assert index.is_empty == (at == 6)
 
 
-def test_keep_is_compact_without_tombstones_and_changes_nothing() -> None:
-    index = example()
-    assert [None if (kept := index.keep(at)) is None else main_of(kept) for at in (1, 2, 3, 4, 5, 6)] == [1, 2, None, 4, None, None]
-    assert shape(index) == shape(example())
-
-
 def test_versions_count_on_over_a_compaction() -> None:
     index = KeyIndex(b"foo")
     for main in range(10, 20):
