@@ -55,6 +55,13 @@ def data(tmp_path: Path) -> Path:
         ("up --enable-admission-plugins Foo", "admission plugins are unknown: Foo"),
         ("up --tls-cert-file /etc/hosts", "go together"),
         ("up --snapshot-count 0", "--snapshot-count"),
+        ("apiserver --etcd-servers 127.0.0.1:2379", "--etcd-servers: '127.0.0.1:2379' is not the URL of an etcd server; write it as https://"),
+        ("apiserver --etcd-servers https://a", "--etcd-servers: 'https://a' names no port"),
+        ("apiserver --etcd-servers https://a:1,https://a:1", "--etcd-servers: an etcd server is named twice"),
+        ("apiserver --etcd-servers http://a:1 --etcd-cafile /etc/hosts", "certificates for etcd are of no use with http:// servers"),
+        ("apiserver --etcd-cafile /etc/hosts", "--etcd-cafile is of use only with --etcd-servers"),
+        ("apiserver --etcd-servers https://a:1 --etcd-certfile /etc/hosts", "the certificate and the key for etcd go together"),
+        ("apiserver --etcd-prefix registry", "invalid prefix 'registry': write for example /registry"),
         ("up --election-timeout 1", "--election-timeout"),
         ("controllers --controllers=-foo", "unknown controller 'foo'"),
         ("node Bad_Name", "invalid name 'Bad_Name'"),
@@ -83,6 +90,14 @@ def test_files_that_cannot_be_used_are_named_with_their_flag(
     assert ended(capsys, "up", "--data-dir", data, flag, wrong) == (1, f"sampan: {flag} {wrong}: No such file or directory")
     wrong.write_text("nothing of use\n")
     assert ended(capsys, "up", "--data-dir", data, flag, wrong) == (1, f"sampan: {flag} {wrong}: {what}")
+
+
+def test_files_for_etcd_are_checked_too(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = tmp_path / "wrong.pem"
+    command = ("apiserver", "--data-dir", data, "--etcd-servers", "https://127.0.0.1:1", "--etcd-cafile", wrong)
+    assert ended(capsys, *command) == (1, f"sampan: --etcd-cafile {wrong}: No such file or directory")
+    wrong.write_text("nothing of use\n")
+    assert ended(capsys, *command) == (1, f"sampan: --etcd-cafile {wrong}: there is no certificate in PEM in it")
 
 
 def test_a_serving_certificate_needs_its_own_key(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -198,6 +198,8 @@ def test_o1_and_o2_two_phases_of_deletion(client: Client) -> None:
 
 def test_r2_why_a_deployment_has_no_pods(client: Client, eventually: Eventually) -> None:
     client.created("resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"limits.cpu": "1"}}})
+    # a quota holds from when its controller has taken it up
+    eventually(lambda: (client.found("resourcequotas", "q").get("status") or {}).get("hard"))
     client.created("apps/v1/deployments", deployment())
 
     def told() -> bool:

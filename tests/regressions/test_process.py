@@ -24,6 +24,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.lazy_app import LazyApp
+from tests import etcd_backed
 from tests.e2e.server_process import ServerProcess, free_port
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -109,6 +110,7 @@ async def test_a_load_that_failed_is_tried_again() -> None:
 
 @pytest.mark.e2e
 @pytest.mark.slow
+@pytest.mark.skipif(etcd_backed.ENABLED, reason="the quota is the embedded store's")
 def test_a_full_store_takes_deletes_and_recovers(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path, "--no-controllers", "--quota-backend-bytes", "12000000", "--etcd-compaction-interval", "500ms")
     server.start()
