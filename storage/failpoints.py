@@ -26,6 +26,8 @@ NAMES: Final = frozenset(
         "wal.after_segment_is_named",
         "wal.before_snapshot_marker",
         "wal.after_snapshot_marker",
+        "wal.before_restart",
+        "wal.after_restart",
         "wal.before_release",
         "wal.after_release",
         "backend.before_commit",
@@ -36,6 +38,10 @@ NAMES: Final = frozenset(
         "backend.after_defragmented",
         "member.before_apply",
         "member.after_apply",
+        "member.before_received",
+        "member.after_received",
+        "member.before_installed",
+        "member.after_installed",
     }
 )
 """Every point there is; a test goes through all of them."""

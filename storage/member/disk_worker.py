@@ -7,7 +7,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
@@ -25,6 +25,8 @@ class Log(Protocol):
 
     def save_snapshot(self, snapshot: SnapshotMetadata) -> None: ...
 
+    def restart_at(self, snapshot: SnapshotMetadata) -> None: ...
+
     def release(self) -> int: ...
 
     @property
@@ -37,7 +39,7 @@ class Log(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SaveJob:
-    """Make what a Ready holds durable."""
+    """Make what a Ready holds durable; a snapshot's mark before its entries."""
 
     ready: Ready
     hard_state: HardState | None
@@ -147,19 +149,34 @@ class DiskWorker:
                 return jobs, True
 
     def _do(self, jobs: list[Job]) -> None:
-        readys: list[Ready] = []
-        entries: list[Entry] = []
-        hard_state: HardState | None = None
-        for job in jobs:
-            if isinstance(job, SaveJob):
-                readys.append(job.ready)
-                entries += job.ready.entries
-                hard_state = job.hard_state or hard_state
-        if readys:
-            started = time.perf_counter()
-            self._log.save(hard_state, entries)
-            self._on_saved(readys, time.perf_counter() - started)
-        for job in jobs:
-            if isinstance(job, MarkerJob):
-                self._log.save_snapshot(job.snapshot)
-                self._log.release()
+        started = time.perf_counter()
+        carry_out(self._log, jobs, lambda readys: self._on_saved(readys, time.perf_counter() - started))
+
+
+def carry_out(log: Log, jobs: Sequence[Job], saved: Callable[[list[Ready]], None]) -> None:
+    """Do all of them, in order; with one sync for what needs no other in between. ``saved`` is told of each sync."""
+    first = 0
+    for position, job in enumerate(jobs):
+        if isinstance(job, SaveJob) and job.ready.snapshot is not None:
+            _carry_out_together(log, jobs[first:position], saved)
+            log.restart_at(job.ready.snapshot.metadata)
+            first = position
+    _carry_out_together(log, jobs[first:], saved)
+
+
+def _carry_out_together(log: Log, jobs: Sequence[Job], saved: Callable[[list[Ready]], None]) -> None:
+    readys: list[Ready] = []
+    entries: list[Entry] = []
+    hard_state: HardState | None = None
+    for job in jobs:
+        if isinstance(job, SaveJob):
+            readys.append(job.ready)
+            entries += job.ready.entries
+            hard_state = job.hard_state or hard_state
+    if readys:
+        log.save(hard_state, entries)
+        saved(readys)
+    for job in jobs:
+        if isinstance(job, MarkerJob):
+            log.save_snapshot(job.snapshot)
+            log.release()

@@ -15,6 +15,8 @@ from typing import Protocol, TypeVar
 
 from storage.backend.backend import Backend
 from storage.backend.lmdb_backend import LmdbBackend
+from storage.backend.lmdb_defragmentation import lock_path
+from storage.backend.lmdb_file import sync_directory
 from storage.member.data_dir import DirectoryLock, data_dir_error
 from storage.member.disk_worker import DiskWorker, Job, Log, OnFailed, OnSaved
 from storage.member.transport import Transport
@@ -59,6 +61,15 @@ class Backends(Protocol):
     def open(self, path: Path, *, quota_bytes: int, sync: bool, on_commit: Callable[[float], None]) -> Backend:
         """Open or make the database ``path``. ``on_commit`` is told the seconds of each commit. Raises CorruptError, DataDirError."""
 
+    def exists(self, path: Path) -> bool: ...
+
+    def remove(self, path: Path) -> None:
+        """Nothing happens if it is not there. Raises DataDirError."""
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Make ``source``, which is closed, durable, and then in one step ``target``, also durably; what that was is gone. Takes the
+        disk's time. Raises DataDirError."""
+
 
 class Lock(Protocol):
     def release(self) -> None:
@@ -75,6 +86,25 @@ class LmdbBackends:
         except OSError as error:
             raise data_dir_error(path, error) from error
 
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+    def remove(self, path: Path) -> None:
+        try:
+            path.unlink(missing_ok=True)
+            lock_path(path).unlink(missing_ok=True)
+        except OSError as error:
+            raise data_dir_error(path, error) from error
+
+    def replace(self, source: Path, target: Path) -> None:
+        try:
+            sync_directory(source)  # which syncs a file as well
+            source.replace(target)
+            lock_path(source).replace(lock_path(target))
+            sync_directory(target.parent)
+        except OSError as error:
+            raise data_dir_error(target, error) from error
+
 
 async def run_in_thread(work: Callable[[], T]) -> T:
     """``work`` on a thread of the loop's executor; the loop goes on meanwhile."""
@@ -83,6 +113,16 @@ async def run_in_thread(work: Callable[[], T]) -> T:
 
 class RunBlocking(Protocol):
     def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+async def run_to_end(run: RunBlocking, work: Callable[[], T]) -> T:
+    """``work`` on a thread; a cancellation takes effect only when it is done, so that nobody takes from under it what it works on."""
+    running = asyncio.ensure_future(run(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait((running,))
+        raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

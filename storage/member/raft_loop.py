@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,10 +39,12 @@ RECEIVED_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callbacks:
-    """``apply`` must carry out all entries; what it raises stops the member. ``dropped`` names proposals that nobody will see.
+    """``apply`` must carry out all entries, ``install`` put a received snapshot in the place of the state; what they raise stops the
+    member. ``dropped`` names proposals that nobody will see.
     ``is_awaited`` tells whether anyone still waits for a proposal. ``soft_state`` is told the term too, whichever of the two changed."""
 
     apply: Callable[[list[Entry]], None]
+    install: Callable[[SnapshotMetadata], None]
     dropped: Callable[[list[bytes]], None]
     is_awaited: Callable[[bytes], bool]
     soft_state: Callable[[SoftState, int], None]
@@ -146,6 +148,16 @@ class RaftLoop:
             self.node.transfer_leader(target_id)
             self._schedule_pass()
 
+    def step_snapshot(self, message: Message) -> bool:
+        """Take a SNAPSHOT message whose database is at hand. True if it will be installed: ``Callbacks.install`` follows."""
+        if not self._accepting:
+            return False
+        self._guard(lambda: self._step_received((message,)))
+        self._schedule_pass()
+        waiting = self.node.raft.log.unstable.snapshot
+        assert message.snapshot is not None, message
+        return not self._failed and waiting is not None and waiting.metadata == message.snapshot.metadata
+
     def report_snapshot(self, member_id: int, *, ok: bool) -> None:
         if self._accepting:
             self.node.report_snapshot(member_id, ok)
@@ -209,21 +221,27 @@ class RaftLoop:
         self._pass_is_due = False
         if self._failed:
             return
+        self._guard(self._do_pass)
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        """The outermost edge of Raft and of applying: a state machine that failed half way must not go on."""
         try:
-            if self._received:
-                self._step_received()
-            if self._proposals or self._leader_proposals:
-                self._propose()
-            self._work()
+            work()
         except StoreError as error:
             self._fail(error)
         except BaseException as error:
-            # The outermost edge of applying: a state machine that failed half way must not go on.
             self._fail(error)
             raise
 
-    def _step_received(self) -> None:
-        received, self._received = self._received, []
+    def _do_pass(self) -> None:
+        if self._received:
+            received, self._received = self._received, []
+            self._step_received(received)
+        if self._proposals or self._leader_proposals:
+            self._propose()
+        self._work()
+
+    def _step_received(self, received: Sequence[Message]) -> None:
         node = self.node
         for message in received:
             if message.type is MessageType.HEARTBEAT:
@@ -340,6 +358,9 @@ class RaftLoop:
             self._callbacks.send(held.popleft()[1])
         while unadvanced and (not unadvanced[0].must_sync or unadvanced[0].number <= self._saved_number):
             ready = unadvanced.popleft()
+            if ready.snapshot is not None:
+                self._callbacks.install(ready.snapshot.metadata)
+                self._log_storage.apply_snapshot(ready.snapshot.metadata)
             self._log_storage.append(ready.entries)
             self.node.advance_persisted(ready)
             if ready.messages_after_append:
@@ -350,7 +371,7 @@ class RaftLoop:
             return
         self._callbacks.saved(seconds)
         self._saved_number = readys[-1].number
-        self._advance()
+        self._guard(self._advance)
         self._pass()
 
     def _fail(self, error: BaseException) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from storage import api, errors, maintenance
 from storage.backend.backend import Backend
 from storage.config import MemberConfig
-from storage.member import bootstrap, consistent_index, opening, peer_calls
+from storage.member import bootstrap, consistent_index, opening, peer_calls, snapshot_transfer
 from storage.member import request as log_request
 from storage.member.bootstrap import Beginning
 from storage.member.cluster_service import ClusterService, warn_of_even_count
@@ -25,13 +25,15 @@ from storage.member.proposals import Proposals
 from storage.member.quota import Quota
 from storage.member.raft_loop import Callbacks, RaftLoop
 from storage.member.read_index import ReadIndex
+from storage.member.snapshot_transfer import SnapshotReceiver
 from storage.member.snapshotter import Snapshotter
 from storage.member.state_machine import ConfChangeHooks, Headers, StateMachine
 from storage.member.tasks import Tasks
+from storage.member.transport import Transport
 from storage.member.upkeep import Upkeep
 from storage.member.wait import RequestIds
 from storage.raft.log_storage import MemoryLogStorage
-from storage.raft.messages import ConfChange, ConfChangeType, ConfChangeV2, ConfState, Entry, Message, SnapshotMetadata
+from storage.raft.messages import ConfChange, ConfChangeType, ConfChangeV2, ConfState, Entry, Message, MessageType, SnapshotMetadata
 from storage.raft.rawnode import Config, RawNode, ReadState, Role, SoftState
 
 logger = logging.getLogger(__name__)
@@ -100,7 +102,8 @@ class Replica:
         transport = environment.transport
         try:
             beginning = await self._begin()
-            backend = opening.open_backend(config, environment, self.metrics)
+            begin = beginning.opened.replay.snapshot
+            backend = snapshot_transfer.open_backend(config, environment, self.metrics, begin=begin)
             self._assemble(beginning, backend)
             if transport is not None:
                 await transport.start(self, member_id=self.member_id, cluster_id=self.cluster_id)
@@ -268,6 +271,7 @@ class Replica:
             beginning.opened.log,
             callbacks=Callbacks(
                 apply=self._apply,
+                install=self._install,
                 dropped=self._on_dropped,
                 is_awaited=self._proposals.is_awaited,
                 soft_state=self._on_soft_state,
@@ -301,6 +305,7 @@ class Replica:
             new_context=lambda: context_of_member + request_ids.next().to_bytes(8, "big"),
             applied_index=lambda: machine.applied_index,
         )
+        self._receiver = SnapshotReceiver(self.config, environment, self.metrics, self._raft)
         self._calls = PeerCalls()
         self._calls.register(peer_calls.CLUSTER_MEMBERS, self._answer_members)
         self._upkeep = Upkeep(machine.store, environment.run_blocking)
@@ -421,6 +426,22 @@ class Replica:
             self._maybe_become_ready()
         self._read_index.applied()
 
+    def _install(self, metadata: SnapshotMetadata) -> None:
+        """Go on from the database that was received with a snapshot."""
+        logger.info("going on from the leader's database at entry %d", metadata.index)
+        machine, known = self._machine, self._machine.membership.members
+        backend = self._receiver.install(metadata, machine.backend)
+        machine.restore(backend)
+        assert machine.applied_index == metadata.index, (machine.applied_index, metadata)
+        self._snapshotter.restored(backend, metadata.index)
+        for member_id in sorted(known.keys() - machine.membership.members.keys()):
+            self._on_member_changed(ConfChangeType.REMOVE_NODE, known[member_id])
+        for member in machine.membership.list():
+            self._on_member_changed(ConfChangeType.UPDATE_NODE, member)
+        self._observe_sizes()
+        self._maybe_become_ready()
+        self._read_index.applied()
+
     def _apply_conf_change(self, change: ConfChange | ConfChangeV2) -> ConfState:
         return self._raft.node.apply_conf_change(change)
 
@@ -460,7 +481,8 @@ class Replica:
 
     async def receive_snapshot(self, message: Message, chunks: AsyncIterator[bytes]) -> None:
         """See ``PeerHandler``."""
-        raise errors.UnavailableError("this member takes no snapshots")
+        self._check_running()
+        await self._receiver.receive(message, chunks)
 
     def snapshot_sent(self, member_id: int, *, ok: bool) -> None:
         """See ``PeerHandler``."""
@@ -481,7 +503,17 @@ class Replica:
     def _send(self, messages: list[Message]) -> None:
         transport = self._environment.transport
         assert transport is not None, messages
+        if any(message.type is MessageType.SNAPSHOT for message in messages):
+            for message in messages:
+                if message.type is MessageType.SNAPSHOT:
+                    self._send_snapshot(transport, message)
+            messages = [message for message in messages if message.type is not MessageType.SNAPSHOT]
         transport.send(messages)
+
+    def _send_snapshot(self, transport: Transport, message: Message) -> None:
+        logger.info("member %016x lacks what the log holds no more: it is sent the database", message.to)
+        backend, conf_state = self._machine.backend, self._raft.node.conf_state()
+        transport.send_snapshot(*snapshot_transfer.outgoing(message, backend, conf_state, self._environment))
 
     # -- what happens by itself
 
@@ -505,7 +537,8 @@ class Replica:
             self._propose_revoke(lease_id)
         self._housekeeping.tick(now, is_ready=self._ready.done())
         node = self._raft.node
-        if self._snapshotter.maybe_mark(machine.applied_index, node.conf_state(), segment_count=self._log.segment_count):
+        mark = self._snapshotter.maybe_mark
+        if not self._receiver.is_installing and mark(machine.applied_index, node.conf_state(), segment_count=self._log.segment_count):
             self.metrics.snapshot_markers_total += 1
         self._snapshotter.maybe_compact_memory(machine.applied_index)
         self._observe_sizes()

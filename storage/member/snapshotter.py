@@ -38,6 +38,11 @@ class Snapshotter:
         self._marked_index = marked_index
         self._mark = mark
 
+    def restored(self, backend: Backend, index: int) -> None:
+        """The log begins anew after ``index``, on another backend."""
+        self._backend = backend
+        self._marked_index = index
+
     def maybe_mark(self, applied: int, conf_state: ConfState, *, segment_count: int) -> bool:
         """Mark if ``snapshot_count`` entries were applied since the last marker, or the log is long, and the backend has (half) that
         on disk."""

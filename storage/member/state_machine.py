@@ -99,9 +99,7 @@ class StateMachine:
         self._metrics = metrics
         self._stopwatch = stopwatch
         self.backend = backend
-        self.lessor = Lessor(
-            backend, ttl_seconds_min=lease_ttl_seconds_min, checkpoint_interval_seconds=lease_checkpoint_interval_seconds
-        )
+        self.lessor = Lessor(backend, ttl_seconds_min=lease_ttl_seconds_min, checkpoint_interval_seconds=lease_checkpoint_interval_seconds)
         self.membership = Membership(backend)
         self.store = WatchableStore(backend, self.lessor)
         self.alarms = Alarms(backend)
@@ -130,6 +128,19 @@ class StateMachine:
             self._compaction_handle.cancel()
             self._compaction_handle = None
         self.store.close()
+
+    def restore(self, backend: Backend) -> None:
+        """Go on from the database of a snapshot. Watches catch up from its history, or are told that it begins after them. Raises
+        CorruptError."""
+        self.backend = backend
+        self.lessor.restore(backend)  # before the store, which attaches keys to leases
+        self.store.restore(backend)
+        self.membership.restore(backend)
+        self.alarms.restore(backend)
+        self.applied_index = self.store.store.consistent_index
+        self.applied_term = schema.read_uint64(backend, Bucket.META, schema.TERM)
+        self._settle_compaction_waiters()
+        self.maybe_go_on_compacting()
 
     # -- applying
 
@@ -265,7 +276,10 @@ class StateMachine:
         self._compaction_handle = None
         if self.store.compaction_step():
             self.maybe_go_on_compacting()
-            return
+        else:
+            self._settle_compaction_waiters()
+
+    def _settle_compaction_waiters(self) -> None:
         waiters, self._compaction_waiters = self._compaction_waiters, []
         for waiter in waiters:
             if not waiter.done():

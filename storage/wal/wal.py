@@ -133,6 +133,17 @@ class Wal:
         failpoints.hit("wal.after_snapshot_marker")
         self._maybe_rotate()
 
+    def restart_at(self, snapshot: SnapshotMetadata) -> None:
+        """Note that a snapshot from the leader takes the place of the whole log: no entry that was written before counts any more, also
+        none after ``snapshot.index``. A replay tells such a marker from ``save_snapshot``'s by its entry, which the log does not hold."""
+        assert snapshot.index > self._snapshot.index, (snapshot.index, self._snapshot.index)
+        self._snapshot = snapshot
+        self._last_index = snapshot.index
+        failpoints.hit("wal.before_restart")
+        self._append(encode_record(RecordType.SNAPSHOT, codec.encode_snapshot_metadata(snapshot)))
+        failpoints.hit("wal.after_restart")
+        self._maybe_rotate()
+
     def release(self) -> int:
         """Remove the segments that hold only entries up to the last snapshot marker. Returns how many."""
         removed = 0
@@ -234,14 +245,28 @@ class _Reader:
             elif record.type == RecordType.STATE:
                 self.hard_state = codec.decode_hard_state(record.data)
             elif record.type == RecordType.SNAPSHOT:
-                self.snapshot = codec.decode_snapshot_metadata(record.data)
-                self._forget_up_to(self.snapshot.index)
+                self._take_snapshot(codec.decode_snapshot_metadata(record.data))
             elif record.type == RecordType.METADATA:
                 if self.metadata not in (None, record.data):
                     raise ValueError("the metadata differs from that of an older segment")
                 self.metadata = record.data
             else:
                 raise ValueError(f"unknown record type {record.type}")
+
+    def _take_snapshot(self, snapshot: SnapshotMetadata) -> None:
+        """A marker of what is applied leaves the entries after it. That of a snapshot from the leader replaces the log: its entry is not
+        there, or is another one (of another term). Entries that are left after such a one would make the log look newer than it is,
+        and its votes go to a leader that lacks what was committed (Raft §5.4.1)."""
+        known = (self.snapshot.index, self.snapshot.term)
+        self.snapshot = snapshot
+        entries = self.entries
+        if not entries or known == (snapshot.index, snapshot.term):
+            return  # the second is the head of a new segment
+        offset = snapshot.index - entries[0].index
+        if offset >= len(entries) or (offset >= 0 and entries[offset].term != snapshot.term):
+            self.entries = []
+        else:
+            self._forget_up_to(snapshot.index)
 
     def _forget_up_to(self, index: int) -> None:
         """What a marker covers is not needed; a log with large entries would not fit into memory otherwise."""

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from storage.member.disk_worker import BATCH_BYTES_MAX, Job, Log, MarkerJob, OnFailed, OnSaved, SaveJob
-from storage.raft.messages import Entry, HardState
-from storage.raft.rawnode import Ready
+from storage.member.disk_worker import BATCH_BYTES_MAX, Job, Log, OnFailed, OnSaved, SaveJob, carry_out
+from storage.raft.messages import HardState
 from storage.wal.record import SECTOR_BYTES
 from storage.wal.wal import Wal
 from tests.simulation.world import ProcessKilledError, ProcessLoop, World
@@ -149,21 +148,7 @@ class SimulatedLogWriter:
     def _do(self, jobs: list[Job]) -> None:
         self._is_writing = True
         self._disk.writes += 1
-        readys: list[Ready] = []
-        entries: list[Entry] = []
-        hard_state: HardState | None = None
-        for job in jobs:
-            if isinstance(job, SaveJob):
-                readys.append(job.ready)
-                entries += job.ready.entries
-                hard_state = job.hard_state or hard_state
-        if readys:
-            self._log.save(hard_state, entries)
-            self._process.call_soon(self._on_saved, readys, 0.001)
-        for job in jobs:
-            if isinstance(job, MarkerJob):
-                self._log.save_snapshot(job.snapshot)
-                self._log.release()
+        carry_out(self._log, jobs, lambda readys: self._process.call_soon(self._on_saved, readys, 0.001))
         self._is_writing = False
 
     def _close(self) -> None:
@@ -204,6 +189,10 @@ class SimulatedLogWriter:
         jobs = [job for job in self._at_disk if isinstance(job, SaveJob)]
         chance = self._disk.world.rng.random()
         if not jobs or chance < _NOTHING_CHANCE or self._disk.faults.is_full:
+            return
+        if any(job.ready.snapshot is not None for job in jobs):
+            if chance < _NOTHING_CHANCE + _WHOLE_CHANCE:
+                carry_out(self._log, self._at_disk, lambda readys: None)
             return
         entries = [entry for job in jobs for entry in job.ready.entries]
         states = [job.hard_state for job in jobs if job.hard_state is not None]

@@ -156,8 +156,20 @@ class Host:
         self._logs.append(log)
         return log
 
+    def database_name(self, path: Path) -> str:
+        return str(path.relative_to(self.disk.directory))
+
+    def forget_database(self, path: Path) -> Buckets | None:
+        """What is durable of a database that nobody has open."""
+        name = self.database_name(path)
+        backend = self._backends.pop(name, None)
+        if backend is not None:
+            assert backend.is_closed, name
+            self.databases[name] = backend.crash()
+        return self.databases.pop(name, None)
+
     def open_backend(self, path: Path) -> SimulatedBackend:
-        name = str(path.relative_to(self.disk.directory))
+        name = self.database_name(path)
         if name in self._backends and not self._backends[name].is_closed:
             raise InvariantError(f"{self.name}: the database {name} is opened twice")
         if name in self._backends:
@@ -194,3 +206,16 @@ class _Backends:
 
     def open(self, path: Path, *, quota_bytes: int, sync: bool, on_commit: Callable[[float], None]) -> Backend:
         return self._host.open_backend(path)
+
+    def exists(self, path: Path) -> bool:
+        return self._host.database_name(path) in self._host.databases
+
+    def remove(self, path: Path) -> None:
+        self._host.forget_database(path)
+
+    def replace(self, source: Path, target: Path) -> None:
+        self._host.disk.maybe_fail()
+        buckets = self._host.forget_database(source)
+        assert buckets is not None, source
+        self._host.forget_database(target)
+        self._host.databases[self._host.database_name(target)] = buckets

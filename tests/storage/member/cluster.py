@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from storage import api
+from storage import api, errors
 from storage.config import MemberConfig
 from storage.member.environment import Environment
 from storage.member.member import Member
@@ -71,6 +71,26 @@ class Cluster:
 
     async def stop(self, name: str) -> None:
         await self.members.pop(name).stop()
+
+    async def crash(self, name: str) -> None:
+        """As far as that goes within one process: the member says and writes nothing more; what was not synced is lost by others'
+        means. Its locks are freed, so that it can be started again."""
+        member = self.members.pop(name)
+        member._running = False
+        for handle in (member._maintenance_handle, member._removal_handle):
+            if handle is not None:
+                handle.cancel()
+        await member._tasks.cancel_all()
+        await member._housekeeping.close()
+        transport = member._environment.transport
+        assert transport is not None
+        await transport.stop()
+        await member._raft.stop()
+        member._fail_waiters(errors.StoppedError())
+        member._machine.close()
+        member._machine.backend.close()
+        assert member._lock is not None
+        member._lock.release()
 
     async def stop_all(self) -> None:
         await asyncio.gather(*(member.stop() for member in self.members.values()))

@@ -265,6 +265,7 @@ def test_a_crash_at_each_failpoint_loses_nothing_saved(tmp_path: Path, point: st
             if index % 10 == 0:
                 wal.save_snapshot(SnapshotMetadata(ConfState((7,)), index - 5, 1))
                 wal.release()
+        wal.restart_at(SnapshotMetadata(ConfState((7,)), saved[-1] + 10, 2))
         raise AssertionError(f"{point} was not passed")
     except Crash:
         pass
@@ -273,6 +274,9 @@ def test_a_crash_at_each_failpoint_loses_nothing_saved(tmp_path: Path, point: st
     wal.abandon()
     replay = reopen(tmp_path)
     found = [one.index for one in replay.entries]
+    if replay.snapshot.index > saved[-1]:
+        assert found == []
+        return
     assert found[0] == replay.snapshot.index + 1
     assert found == list(range(found[0], found[-1] + 1))
     assert found[-1] in (saved[-1], saved[-1] + 1)

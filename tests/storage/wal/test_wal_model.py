@@ -71,6 +71,18 @@ class WalMachine(RuleBasedStateMachine):
             self.wal.release()
             assert list_segments(self.directory)[0].first_index <= index + 1
 
+    @rule(data=st.data(), beyond=st.integers(0, 5))
+    def restart(self, data: st.DataObject, beyond: int) -> None:
+        """A snapshot from a newer leader replaces the log, whatever stands in it after the snapshot's index."""
+        known = max(self.hard_state.commit, self.snapshot.index)
+        index = data.draw(st.integers(known + 1, max(self.last_index(), known + 1))) + beyond
+        term = self.hard_state.term + 1
+        self.snapshot = SnapshotMetadata(ConfState((1, 2)), index, term)
+        self.wal.restart_at(self.snapshot)
+        self.entries = {}
+        self.save(HardState(term, 0, index), [])
+        self.before = None
+
     @rule(clean=st.booleans())
     def reopen(self, clean: bool) -> None:
         if clean:
