@@ -26,6 +26,8 @@ NO_WATCH: Final = -1
 PROGRESS_SECONDS_MIN: Final = 0.1
 PUMP_BATCHES_MAX: Final = 64
 """What one watch hands over at a time before the others, and the rest of the process, get their turn."""
+RESPONSE_BYTES: Final = 1024 * 1024
+"""Of events; an answer that has more is sent, and the next one begun."""
 WATCHES_MAX: Final = 100_000
 """Of one stream; each costs a task and a watcher."""
 
@@ -168,43 +170,57 @@ class _WatchStream:
     def _pump(self, watch: _Watch) -> bool:
         """Hand over what the watcher has; whether that was all, so that every event up to the newest revision is on its way."""
         call = self._call
-        for _ in range(PUMP_BATCHES_MAX):
-            if call.has_ended or call.has_unsent:
-                return False
-            try:
+        encoded: list[bytes] = []
+        size = 0
+        is_all = False
+        try:
+            for _ in range(PUMP_BATCHES_MAX):
+                if call.has_ended or call.has_unsent:
+                    break
                 batch = watch.watcher.take()
-            except errors.CompactedError as error:
-                self._forget(watch)
-                # etcd leaves the header's revision out here
-                header = convert.header(self._service.header())
-                header.revision = 0
-                self._send(pb.WatchResponse(header=header, watch_id=watch.id, canceled=True, compact_revision=error.compact_revision))
-                return False
-            if batch is None:
-                return True
-            if batch.events:
-                watch.progress_due = False
-                self._send_batch(watch, batch)
-        return False
+                if batch is None:
+                    is_all = True
+                    break
+                events = self._service.encoded(batch)
+                if watch.wants_fragments and len(batch.events) > 1 and len(events) >= self._service.fragment_bytes_max:
+                    self._send_events(watch, encoded)
+                    self._send_fragments(watch, batch.events)
+                    encoded, size = [], 0
+                elif events:
+                    encoded.append(events)
+                    size += len(events)
+                    if size >= RESPONSE_BYTES:
+                        self._send_events(watch, encoded)
+                        encoded, size = [], 0
+        except errors.CompactedError as error:
+            self._send_events(watch, encoded)
+            self._forget(watch)
+            # etcd leaves the header's revision out here
+            header = self._header()
+            header.revision = 0
+            self._send(pb.WatchResponse(header=header, watch_id=watch.id, canceled=True, compact_revision=error.compact_revision))
+            return False
+        self._send_events(watch, encoded)
+        return is_all
 
     def _is_synced(self, watch: _Watch) -> bool:
         """Whether a notice of the newest revision would be true, and useful: to one that begins later it would say nothing."""
         return self._pump(watch) and watch.start_revision <= self._service.header().revision
 
-    def _send_batch(self, watch: _Watch, batch: api.WatchBatch) -> None:
+    def _send_events(self, watch: _Watch, encoded: list[bytes]) -> None:
+        """The batches in one answer: the fields of a message may come in pieces, so what follows its head is the same message."""
+        if encoded:
+            watch.progress_due = False
+            head: bytes = pb.WatchResponse(header=self._header(), watch_id=watch.id).SerializeToString()
+            self._call.send_now(b"".join((head, *encoded)))
+
+    def _send_fragments(self, watch: _Watch, events: Sequence[api.Event]) -> None:
+        """One revision's events in several answers, for a client that cannot take them in one."""
+        watch.progress_due = False
         header = self._header()
-        encoded = self._service.encoded(batch)
-        limit = self._service.fragment_bytes_max
-        if watch.wants_fragments and len(batch.events) > 1 and len(encoded) >= limit:
-            for events, is_last in _fragments(batch.events, limit):
-                self._send(
-                    pb.WatchResponse(
-                        header=header, watch_id=watch.id, fragment=not is_last, events=[convert.event(each) for each in events]
-                    )
-                )
-            return
-        # the fields of a message may come in pieces: what follows is the same message
-        self._call.send_now(pb.WatchResponse(header=header, watch_id=watch.id).SerializeToString() + encoded)
+        for part, is_last in _fragments(events, self._service.fragment_bytes_max):
+            encoded = [convert.event(each) for each in part]
+            self._send(pb.WatchResponse(header=header, watch_id=watch.id, fragment=not is_last, events=encoded))
 
     def _progress_of_all(self) -> None:
         """One notice for all watches of the stream, if each of them has been handed everything; else none, as in etcd."""

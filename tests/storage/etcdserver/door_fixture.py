@@ -49,7 +49,9 @@ def listener() -> socket.socket:
 @contextlib.asynccontextmanager
 async def running_door(directory: Path, *, context: ssl.SSLContext | None = None, **config: Any) -> AsyncIterator[RunningDoor]:
     """``config``: fields of ``DoorConfig`` that differ."""
-    member = Member(MemberConfig(data_dir=directory, unsafe_no_fsync=True))
+    bound = listener()
+    url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+    member = Member(MemberConfig(data_dir=directory, unsafe_no_fsync=True, advertise_client_urls=(url,)))
     await member.start()
     settings: dict[str, Any] = {
         "max_request_bytes": member.config.max_request_bytes,
@@ -57,7 +59,6 @@ async def running_door(directory: Path, *, context: ssl.SSLContext | None = None
         "election_timeout_seconds": 0.15,
     }
     door = Door(member, DoorConfig(**(settings | config)))
-    bound = listener()
     try:
         await door.port.start(bound, context)
         yield RunningDoor(member, door, bound.getsockname()[1])
