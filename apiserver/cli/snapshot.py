@@ -14,7 +14,11 @@ from apiserver.cli import flags
 from apiserver.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
+    from storage.etcdclient.config import ClientConfig
     from storage.snapshot.snapshot_file import SnapshotStatus
+
+#: Where a server's client port is unless it was told otherwise.
+DEFAULT_ENDPOINT = "https://127.0.0.1:2379"
 
 #: What may be in a data directory into which a snapshot is restored: all but the store.
 BESIDE_THE_STORE = ("pki", "sampan.lock")
@@ -26,10 +30,12 @@ def add_parser(commands: argparse._SubParsersAction[flags.Parser]) -> None:
 
     save = actions.add_parser("save", help="save a running member's store, or a stopped one's")
     save.add_argument("file", metavar="FILE", type=Path)
-    save.add_argument("--data-dir", type=Path, help="of a server that is stopped")
+    save.add_argument("--data-dir", type=Path, default=Path("sampan-data"), help="the server's; it may run or not (default ./sampan-data)")
     save.add_argument("--wal-dir", type=Path, help="where that server's log is, if not in the data directory")
     save.add_argument(
-        "--endpoints", type=flags.names, help="of running servers: URLs of client ports, of Sampan or etcd, separated by commas"
+        "--endpoints",
+        type=flags.names,
+        help="client ports of running servers, also of an etcd, with commas between (default that of the data directory)",
     )
     save.add_argument("--cacert", type=Path, metavar="FILE", help="certificate authority of the endpoints")
     save.add_argument("--cert", type=Path, metavar="FILE", help="certificate to show to the endpoints")
@@ -75,22 +81,38 @@ def _cluster(text: str) -> dict[str, tuple[str, ...]]:
 
 def _save(parsed: argparse.Namespace) -> int:
     from storage.config import MemberConfig
-    from storage.etcdclient.config import ClientConfig
+    from storage.errors import DataDirLockedError
     from storage.snapshot import save
 
-    if bool(parsed.endpoints) is bool(parsed.data_dir):
-        raise UsageError("give either --endpoints of a running server or --data-dir of a stopped one")
-    if parsed.endpoints:
-        config = ClientConfig(endpoints=parsed.endpoints, ca_file=parsed.cacert, cert_file=parsed.cert, key_file=parsed.key)
+    if parsed.endpoints is None:
+        config = MemberConfig(data_dir=parsed.data_dir, wal_dir=parsed.wal_dir)
         try:
-            config.validate()
-        except ValueError as error:
-            raise UsageError(str(error)) from error
-        found = _run(save.save_from_endpoint(config, parsed.file))
+            found = _run(save.save_from_data_dir(config, parsed.file))
+        except DataDirLockedError as locked:
+            try:
+                found = _run(save.save_from_endpoint(_client(parsed, (DEFAULT_ENDPOINT,)), parsed.file))
+            except CommandError as error:
+                raise CommandError(f"{locked}, and {error}; name its client port with --endpoints") from error
     else:
-        found = _run(save.save_from_data_dir(MemberConfig(data_dir=parsed.data_dir, wal_dir=parsed.wal_dir), parsed.file))
+        found = _run(save.save_from_endpoint(_client(parsed, parsed.endpoints), parsed.file))
     _print(found, parsed.write_out)
     return 0
+
+
+def _client(parsed: argparse.Namespace, endpoints: tuple[str, ...]) -> ClientConfig:
+    """With the certificates of the data directory where none are given. Raises UsageError."""
+    from storage.etcdclient.config import ClientConfig
+
+    files = {"ca_file": parsed.cacert, "cert_file": parsed.cert, "key_file": parsed.key}
+    pki = parsed.data_dir / "pki" / "etcd"
+    if not any(files.values()) and (pki / "client.crt").exists() and any(each.startswith("https://") for each in endpoints):
+        files = {"ca_file": pki / "ca.crt", "cert_file": pki / "client.crt", "key_file": pki / "client.key"}
+    config = ClientConfig(endpoints=endpoints, **files)
+    try:
+        config.validate()
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return config
 
 
 def _status(parsed: argparse.Namespace) -> int:
@@ -157,8 +179,8 @@ def _run(work: Awaitable[SnapshotStatus]) -> SnapshotStatus:
 
     try:
         return asyncio.run(main())
-    except errors.DataDirLockedError as error:
-        raise CommandError(f"{error}; save from a running server with --endpoints") from error
+    except errors.DataDirLockedError:
+        raise
     except errors.StoreError as error:
         raise CommandError(str(error)) from error
 

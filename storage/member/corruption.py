@@ -57,8 +57,8 @@ class PeerHash:
 
 
 def differing_at_start(own: KvHash, peers: Sequence[PeerHash]) -> tuple[int, ...]:
-    """The peers that hold something else than this member, if they are more than those that hold the same: else it is more likely that one of them is wrong,
-    and the leader's comparison will tell. (etcd stops a member that differs from any; two that start at once would both stop.)"""
+    """The peers that hold something else than this member, if they are more than those that hold the same: else it is rather one of
+    them that is wrong, and the leader's comparison will tell. (etcd stops a member that differs from any; two could stop each other.)"""
     differing = tuple(sorted(peer.member_id for peer in peers if _differ(own, peer.hash)))
     equal = sum(peer.hash == own for peer in peers)
     return differing if len(differing) > equal else ()

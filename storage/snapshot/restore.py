@@ -68,6 +68,7 @@ class RestoreOptions:
     def validate(self) -> None:
         """Raises ValueError, worded for the person who set the flag."""
         self.config.validate()
+        self.config.validate_bootstrap()
         if self.bump_revision < 0:
             raise ValueError(f"--bump-revision must not be negative: {self.bump_revision}")
         if bool(self.bump_revision) is not self.mark_compacted:

@@ -78,7 +78,6 @@ def test_what_is_refused_is_said_in_one_line(sample: Path, tmp_path: Path, capsy
             2,
             "differ",
         ),
-        (["snapshot", "save", new], 2, "--endpoints"),
         (["snapshot", "save", new, "--data-dir", str(tmp_path / "nothing")], 1, "no member"),
         (["snapshot", "save", new, "--endpoints", "localhost"], 2, "https://"),
     ):
