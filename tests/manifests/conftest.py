@@ -1,0 +1,3 @@
+from tests.apiserver.conftest import server_config
+
+__all__ = ["server_config"]
