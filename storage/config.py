@@ -37,6 +37,8 @@ class MemberConfig:
     pre_vote: bool = True
     snapshot_count: int = 10_000
     """Entries applied between two snapshot markers: about as many are replayed after a crash at most."""
+    snapshot_catchup_entries: int = 5000
+    """Applied entries that a member with peers keeps in memory, so that a follower that lags a little need not be sent the database."""
     wal_segment_bytes: int = 64 * 1024 * 1024
     """A log file is closed once it is this long (etcd's fixed size)."""
     quota_backend_bytes: int = 2 * 1024**3
@@ -63,6 +65,7 @@ class MemberConfig:
             raise ValueError("--name must not be empty")
         for flag, value, least in (
             ("--snapshot-count", self.snapshot_count, 1),
+            ("--snapshot-catchup-entries", self.snapshot_catchup_entries, 1),
             ("wal_segment_bytes", self.wal_segment_bytes, 4096),
             ("--quota-backend-bytes", self.quota_backend_bytes, 0),
             ("--heartbeat-interval", self.heartbeat_interval_ms, 1),

@@ -50,9 +50,6 @@ MAINTENANCE_SECONDS: Final = 0.1
 CATCH_UP_ENTRIES_ALONE: Final = 0
 """Applied entries kept in memory: a member without a transport has no follower that could ask for them."""
 
-CATCH_UP_ENTRIES: Final = 5000
-"""The same with followers, so that one that lags a little need not be sent the whole database (etcd's)."""
-
 REMOVED_LINGER_SECONDS: Final = 1.0
 """A member that learns from the log that it was removed goes on for so long, so that the others, if it led them, learn it too (etcd's)."""
 
@@ -288,7 +285,7 @@ class Replica:
             backend,
             log_storage,
             snapshot_count=config.snapshot_count,
-            catch_up_entries=CATCH_UP_ENTRIES if environment.transport is not None else CATCH_UP_ENTRIES_ALONE,
+            catch_up_entries=config.snapshot_catchup_entries if environment.transport is not None else CATCH_UP_ENTRIES_ALONE,
             marked_index=replay.snapshot.index,
             mark=self._raft.mark_snapshot,
         )

@@ -148,6 +148,7 @@ class Cluster:
             initial_cluster=cluster,
             initial_cluster_state="existing" if is_joining else "new",
             snapshot_count=options.snapshot_count,
+            snapshot_catchup_entries=max(1, options.snapshot_count // 4),
             wal_segment_bytes=options.wal_segment_bytes,
             quota_backend_bytes=options.quota_backend_bytes,
             heartbeat_interval_ms=options.heartbeat_interval_ms,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from storage import api, errors, failpoints
 from storage.backend.backend import Bucket
 from storage.backend.memory_backend import MemoryBackend
-from storage.member import cluster_service, replica
+from storage.member import cluster_service
 from storage.member.database_stream import Reader, chunks_of
 from storage.member.member import Member
 from storage.mvcc.kv_hash import hash_kv
@@ -24,15 +24,14 @@ from tests.storage.member.cluster import Cluster, put, running_cluster, until, v
 
 
 @pytest.fixture(autouse=True)
-def short_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The leader forgets applied entries at once; a peer is healthy at once."""
-    monkeypatch.setattr(replica, "CATCH_UP_ENTRIES", 1)
+def healthy_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_service, "HEALTH_SECONDS", 0.0)
 
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    async with running_cluster(tmp_path, snapshot_count=20) as cluster:
+    """Its leader forgets applied entries at once."""
+    async with running_cluster(tmp_path, snapshot_count=20, snapshot_catchup_entries=1) as cluster:
         await cluster.published()
         yield cluster
 
