@@ -301,6 +301,8 @@ class RaftGroup:
                 peer.keep()
             self._settle()
             leaders = [peer for peer in self.peers.values() if peer.node.raft.role is Role.LEADER]
+            for peer in leaders:
+                peer.keep()  # or one that was added after the last snapshot would never get one that names it
             if leaders:
                 self._propose(max(leaders, key=lambda peer: peer.node.raft.term))
                 asked.add(self._proposed_data())
