@@ -60,6 +60,11 @@ async def collect(watcher: api.Watcher, events: int) -> list[api.Event]:
 
 
 class KVConformance:
+    #: whether a request may be too large
+    limits_requests = True
+    #: etcd before 3.5.16 loses a deletion at the compacted revision (etcd-io/etcd#18089, #19179)
+    keeps_compacted_deletions = True
+
     # -- revisions and ranges
 
     async def test_an_empty_store_is_at_revision_one(self, kv: api.KV) -> None:
@@ -351,6 +356,86 @@ class KVConformance:
         batch = watcher.take()
         assert batch is not None
         assert batch.revision == revision == kv.local_revision()
+
+    async def test_a_quiet_watch_comes_to_what_was_read(self, kv: api.KV) -> None:
+        """Progress: nothing happens in its range, and still it says how far it is, never further than its events."""
+        if not kv.progress_on_request or kv.events_are_immediate:
+            pytest.skip("with this store nobody waits for a watch, or nobody can")
+        quiet = kv.watch(WatchRequest(key=b"quiet", start_revision=1))
+        loud = kv.watch(WatchRequest(key=b"loud", start_revision=1))
+        for _ in range(10):
+            written = await put(kv, b"loud")
+            revision = await kv.read_revision()
+            assert revision >= written
+            reached = 0
+            while reached < revision:
+                batch = quiet.take()
+                if batch is None:
+                    await within(quiet.wait())
+                else:
+                    assert batch.events == ()
+                    reached = batch.revision
+            await put(kv, b"loud")
+        seen: list[int] = []
+        while len(seen) < 20:
+            batch = loud.take()
+            if batch is None:
+                await within(loud.wait())
+            else:
+                assert not seen or batch.revision >= seen[-1]
+                seen += [event.kv.mod_revision for event in batch.events]
+        assert seen == list(range(2, 22))
+        quiet.cancel()
+        loud.cancel()
+
+    async def test_the_same_watch_many_times_over(self, kv: api.KV) -> None:
+        """Fifty watches of one store, each complete and in order; those cancelled get nothing more."""
+        watchers = [kv.watch(WatchRequest(key=b"\0", range_end=b"\0", start_revision=2, prev_kv=bool(n % 2))) for n in range(50)]
+        for number in range(10):
+            await put(kv, b"k%d" % (number % 3))
+        for watcher in watchers[40:]:
+            watcher.cancel()
+        for watcher in watchers[:40]:
+            assert [event.kv.mod_revision for event in await collect(watcher, 10)] == list(range(2, 12))
+            watcher.cancel()
+
+    async def test_a_watch_of_the_future_gets_nothing_before(self, kv: api.KV) -> None:
+        """ST-W2."""
+        watcher = kv.watch(WatchRequest(key=b"a", start_revision=6))
+        for _ in range(7):
+            await put(kv, b"a")
+        assert [event.kv.mod_revision for event in await collect(watcher, 3)] == [6, 7, 8]
+        watcher.cancel()
+
+    async def test_a_deletion_at_the_compacted_revision_is_kept_for_watches(self, kv: api.KV) -> None:
+        """ST-R1."""
+        if not self.keeps_compacted_deletions:
+            pytest.skip("this etcd has the fault that the case is about")
+        await put(kv, b"a")
+        await put(kv, b"a")
+        await kv.delete_range(DeleteRangeRequest(key=b"a"))
+        await put(kv, b"b")
+        await kv.compact(4)
+        with pytest.raises(errors.CompactedError):
+            await get(kv, b"a", 3)
+        assert await get(kv, b"a", 4) is None
+        watcher = kv.watch(WatchRequest(key=b"a", start_revision=4))
+        [event] = await collect(watcher, 1)
+        assert (event.type, event.kv.mod_revision) == (EventType.DELETE, 4)
+        watcher.cancel()
+
+    async def test_large_values_and_many_events_at_once(self, kv: api.KV) -> None:
+        value = bytes(1_000_000)
+        watcher = kv.watch(WatchRequest(key=b"a", range_end=b"z", start_revision=2))
+        for number in range(4):
+            await put(kv, b"big%d" % number, value)
+        await kv.txn(TxnRequest(success=tuple(PutRequest(key=b"k%03d" % number, value=b"x" * 10_000) for number in range(120))))
+        events = await collect(watcher, 124)
+        assert [len(event.kv.value) for event in events] == [1_000_000] * 4 + [10_000] * 120
+        watcher.cancel()
+        if self.limits_requests:
+            with pytest.raises(errors.RequestTooLargeError):
+                await put(kv, b"too", bytes(1_600_000))
 
     async def test_a_cancelled_watch_ends_its_wait(self, kv: api.KV) -> None:
         watcher = kv.watch(WatchRequest(key=b"a"))

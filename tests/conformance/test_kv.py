@@ -25,6 +25,8 @@ class TestMember(KVConformance):
 
 
 class TestMemoryKV(KVConformance):
+    limits_requests = False
+
     @pytest.fixture
     async def kv(self) -> AsyncIterator[api.KV]:
         yield MemoryKV()
@@ -32,6 +34,8 @@ class TestMemoryKV(KVConformance):
 
 @pytest.mark.parametrize("progress_on_request", [True, False])
 class TestTravellingKV(KVConformance):
+    limits_requests = False
+
     @pytest.fixture
     async def kv(self, progress_on_request: bool) -> AsyncIterator[api.KV]:
         kv = TravellingKV(progress_on_request=progress_on_request)
