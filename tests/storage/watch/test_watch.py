@@ -274,6 +274,8 @@ def test_random_watchers_see_exactly_the_log_of_events(seed: int, monkeypatch: p
     bounds = [b"a", b"b", b"c", b"d", b"e"]
     watches: list[tuple[api.Watcher, bytes, bytes, int, list[api.Event]]] = []
     over: list[tuple[bytes, bytes, int, list[api.Event]]] = []
+    #: watch → the newest revision that it was told to be complete up to (ST-W3, etcd-io/etcd#15220)
+    promised: dict[api.Watcher, int] = {}
 
     def take(number: int, batches_max: int) -> bool:
         watch, _, _, _, seen = watches[number]
@@ -281,8 +283,13 @@ def test_random_watchers_see_exactly_the_log_of_events(seed: int, monkeypatch: p
             for _ in range(batches_max):
                 batch = watch.take()
                 if batch is None:
+                    # What a progress notice says: everything up to now has been delivered.
+                    promised[watch] = store.current_revision
                     break
                 assert all(event.kv.mod_revision == batch.revision for event in batch.events)
+                assert batch.revision > promised.get(watch, 0), "an event, or less progress, after the promise that there is none"
+                if not batch.events:
+                    promised[watch] = batch.revision
                 seen += batch.events
         except errors.CompactedError:
             over.append(watches.pop(number)[1:])
