@@ -25,6 +25,9 @@ from apiserver.cli.pki import Pki
 from apiserver.cli.up import import_root, say
 
 PORTS_OF_MEMBER = 10
+#: All members, with their API servers, controllers and clients, share one machine's cores: at the 150 ms of a member that has a machine
+#: for itself, every busy moment would be an election. The end of a leader is still noticed within a second.
+ELECTION_FLAGS = ("--heartbeat-interval", "50", "--election-timeout", "500")
 #: what members get to end; each has its controllers, watches and log to finish
 STOP_SECONDS = 20.0
 RESTART_PAUSE_SECONDS = 1.0
@@ -66,6 +69,7 @@ def command(plan: Plan, everyone: Sequence[Plan], pki_dir: Path, further: Sequen
         *(sys.executable, "-P", "-m", "apiserver.cli.main", "up", "--name", plan.name, "--data-dir", str(plan.data_dir)),
         *("--pki-dir", str(pki_dir), "--initial-cluster", ",".join(f"{other.name}={other.peer_url}" for other in everyone)),
         *("--secure-port", str(plan.api_port), "--listen-client-urls", plan.client_url),
+        *ELECTION_FLAGS,
         *further,
     ]
 

@@ -109,12 +109,12 @@ class Proposals:
             if waiter is not None and not waiter.future.done():
                 waiter.future.set_exception(error)
 
-    def expire(self, before: float) -> None:
-        """Those that came before that time are told that the outcome is unknown."""
+    def expire(self, before: float, text: str | None = None) -> None:
+        """Those that came before that time are told that the outcome is unknown, with ``text`` for the reason."""
         for waiter in self._wait.overdue(before):
             self._metrics.proposals_failed += 1
             if not waiter.future.done():
-                waiter.future.set_exception(errors.RequestTimeoutError())
+                waiter.future.set_exception(errors.RequestTimeoutError(text))
 
     def fail_all(self, error: errors.StoreError) -> None:
         for waiter in self._wait.take_all():

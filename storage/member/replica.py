@@ -56,6 +56,9 @@ REMOVED_LINGER_SECONDS: Final = 1.0
 HANDOVER_SECONDS_MAX: Final = 2.0
 """A leader that stops waits so long for another to take over; after it the others elect one by themselves."""
 
+PREVIOUS_LEADER_FAILED: Final = "etcdserver: request timed out, possibly due to previous leader failure"
+"""etcd's text for a write whose leader was lost."""
+
 PUBLISH_RETRY_SECONDS: Final = 0.5
 """Until a member's name is in the list it tries again."""
 
@@ -83,6 +86,7 @@ class Replica:
         self._maintenance_handle: asyncio.TimerHandle | None = None
         self._removal_handle: asyncio.TimerHandle | None = None
         self._last_leader_id = 0
+        self._led_since: tuple[int, float] = (0, 0.0)
 
     # -- life
 
@@ -528,6 +532,7 @@ class Replica:
             self._on_failed(errors.MemberRemovedError())
             return
         self._proposals.expire(now - self._timeout_seconds)
+        self._expire_of_earlier_leaders(now)
         self._read_index.tick(now, timeout_seconds=self._timeout_seconds)
         for lease_id in machine.lessor.expired(now):
             self.metrics.leases_expired_total += 1
@@ -540,6 +545,14 @@ class Replica:
         self._snapshotter.maybe_compact_memory(machine.applied_index)
         self._observe_sizes()
 
+    def _expire_of_earlier_leaders(self, now: float) -> None:
+        """What was handed to a leader that is no more, and is not in the log before the first entry of the new one's term, is lost, but
+        for a message still on its way that finds the new leader; it gets two election timeouts. To let its caller wait for longer would
+        only hold up who wants to try again."""
+        term, since = self._led_since
+        if term == self._headers.term == self._machine.applied_term and now > since + 2 * self.config.election_timeout_ms / 1000:
+            self._proposals.expire(since, PREVIOUS_LEADER_FAILED)
+
     def _observe_sizes(self) -> None:
         backend = self._machine.backend
         self.metrics.db_total_size_bytes = backend.size()
@@ -551,6 +564,8 @@ class Replica:
         self._headers.term = term
         self.metrics.has_leader = bool(state.leader_id)
         if state.leader_id:
+            if self._led_since[0] != term:
+                self._led_since = (term, self._loop.time())
             if state.leader_id != self._last_leader_id:
                 self._last_leader_id = state.leader_id
                 self.metrics.leader_changes_seen += 1

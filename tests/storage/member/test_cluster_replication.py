@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
+from storage import errors
 from tests.storage.member.cluster import put, running_cluster, value_of
 
 
@@ -52,3 +55,16 @@ async def test_all_restart_at_once(tmp_path: Path) -> None:
         for member in cluster.members.values():
             assert await value_of(member, b"a", serializable=True) == b"1"
             assert await value_of(member, b"b", serializable=True) == b"2"
+
+
+async def test_writes_that_went_to_a_lost_leader_are_given_up_once_another_leads(tmp_path: Path) -> None:
+    """Their outcome is unknown, and stays so: to hold their callers up until the time is out would help nobody."""
+    async with running_cluster(tmp_path) as cluster:
+        old = cluster.leader()
+        follower = cluster.followers()[0]
+        await put(follower, b"k", b"before")
+        cluster.network.isolate(old.member_id)
+        with pytest.raises(errors.RequestTimeoutError, match="previous leader failure"):
+            await put(follower, b"k", b"lost")
+        assert await value_of(follower, b"k") == b"before"
+        await put(follower, b"k", b"after")
