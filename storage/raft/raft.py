@@ -6,7 +6,6 @@ Sections named "Raft §" are of the extended paper by Ongaro and Ousterhout, "th
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Final
 
 from storage.raft import candidate, confchange, follower, leader
@@ -90,15 +89,17 @@ class Raft:
     # -- sending
 
     def send(self, message: Message) -> None:
-        """Queue a message. The term is filled in, but for the vote messages, which name their own."""
+        """Queue a message that was made for this call alone: who sends it and the term are filled in, in place. Vote messages name
+        their own term, those that are passed on keep their sender."""
         if message.type in VOTES:
             assert message.term, message
             committed = self.log.committed
-            message = replace(message, sender=self.id, commit=committed, reject_hint=self.log.term(committed))
+            message.sender = self.id  # type: ignore[misc]
+            message.commit, message.reject_hint = committed, self.log.term(committed)  # type: ignore[misc]
         elif message.type in FORWARDED:
-            message = replace(message, term=0)  # a newer term may begin while it is passed on
+            message.term = 0  # type: ignore[misc]  # a newer one may begin while it is passed on
         else:
-            message = replace(message, sender=self.id, term=self.term)
+            message.sender, message.term = self.id, self.term  # type: ignore[misc]
         if message.type in _DURABLE_FIRST:
             self.messages_after_append.append(message)
         else:

@@ -25,6 +25,7 @@ from storage.raft.messages import (
     MessageType,
     Snapshot,
     as_v2,
+    made_often,
 )
 from storage.raft.progress import ProgressState
 from storage.raft.raft import Raft
@@ -52,7 +53,7 @@ class SoftState:
     role: Role
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@made_often(kw_only=True)
 class Ready:
     """What is to be done. Fields that are None or empty ask for nothing.
 
@@ -218,7 +219,7 @@ class RawNode:
             or raft.leader_id != soft_state.leader_id
             or raft.read_states
             or raft.read_only.round_is_due
-            or (unstable.snapshot is not None and not unstable.snapshot_in_progress)
+            or (unstable.snapshot and not unstable.snapshot_in_progress)
         )
 
     def ready(self) -> Ready:
@@ -226,9 +227,9 @@ class RawNode:
         raft, old = self.raft, self._hard_state
         if raft.read_only.round_is_due:
             leader.broadcast_heartbeat(raft)
-        log = raft.log
-        entries = log.unstable.next_entries()
-        snapshot = log.unstable.next_snapshot()
+        log, unstable = raft.log, raft.log.unstable
+        entries = unstable.next_entries()
+        snapshot = None if unstable.snapshot_in_progress else unstable.snapshot
         must_sync = bool(entries) or snapshot is not None
         hard_state: HardState | None = None
         if log.committed != old.commit or raft.term != old.term or raft.vote != old.vote:
@@ -251,7 +252,7 @@ class RawNode:
         if committed:
             log.accept_applying(committed[-1].index)
             raft.refund_uncommitted(committed)
-        log.unstable.accept_in_progress()
+        unstable.accept_in_progress()
         self._number += 1
         ready = Ready(
             number=self._number,
@@ -265,7 +266,7 @@ class RawNode:
             messages_after_append=after_append,
             must_sync=must_sync,
         )
-        last = log.unstable.entries[-1] if must_sync and log.unstable.entries else None
+        last = unstable.entries[-1] if must_sync and unstable.entries else None
         self._at_disk.append(_AtDisk(ready, raft.term, last, to_self))
         return ready
 

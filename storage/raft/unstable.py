@@ -12,6 +12,7 @@ class Unstable:
     handed out. When the disk reports 6, offset becomes 7.
 
     ``snapshot``, if any, is to be installed before the entries: it takes the place of the whole log before ``offset``.
+    ``snapshot_in_progress``: it has been given to the disk.
     """
 
     __slots__ = ("entries", "offset", "offset_in_progress", "snapshot", "snapshot_in_progress")
@@ -33,12 +34,8 @@ class Unstable:
         """What has not been given to the disk yet."""
         return self.entries[self.offset_in_progress - self.offset :]
 
-    def next_snapshot(self) -> Snapshot | None:
-        """The snapshot, if it has not been given to the disk yet."""
-        return None if self.snapshot_in_progress else self.snapshot
-
     def accept_in_progress(self) -> None:
-        """All that ``next_entries`` and ``next_snapshot`` gave is at the disk now."""
+        """What ``next_entries`` gave, and the snapshot, is at the disk now."""
         self.offset_in_progress = self.offset + len(self.entries)
         self.snapshot_in_progress = self.snapshot is not None
 

@@ -46,7 +46,8 @@ def state(voters: set[int], learners: set[int], outgoing: set[int] | None = None
     """Members that shall learn but still vote in the outgoing half wait."""
     outgoing = outgoing or set()
     groups = (voters, learners - outgoing, outgoing, learners & outgoing)
-    return ConfState(*(tuple(sorted(group)) for group in groups), auto_leave=auto_leave)
+    its_voters, its_learners, voters_outgoing, learners_next = (tuple(sorted(group)) for group in groups)
+    return ConfState(its_voters, its_learners, voters_outgoing, learners_next, auto_leave)
 
 
 def plain(roles: Roles) -> ConfState:

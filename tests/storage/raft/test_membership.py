@@ -273,7 +273,7 @@ def test_paper_6_several_changes_at_a_time_go_through_a_joint_configuration_and_
     cluster.add_member(4)
     cluster.add_member(5)
     cluster.node(1).propose_conf_change(change((ADD, 4), (ADD, 5), (REMOVE, 2), (LEARN, 3)))
-    seen = []
+    seen: list[ConfState] = []
     for _ in range(40):
         for member in cluster.members:
             cluster.work(member)
