@@ -1,7 +1,7 @@
 """``SAMPAN_TEST_ETCD=1``: every server that the tests start has its objects in a real etcd, instead of in the embedded store.
 
-Each data directory gets an etcd of its own, which outlives the restarts of its server. Tests that are about the embedded store itself
-ask ``ENABLED`` and leave themselves out.
+Each data directory gets an etcd of its own, which outlives the restarts of its server. What is about the embedded store itself is left
+out: whole files by ``tests/conftest.py``, single tests by asking ``ENABLED``.
 """
 
 from __future__ import annotations
