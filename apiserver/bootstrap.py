@@ -45,16 +45,17 @@ async def create_system_objects(registry: Registry, service_cluster_ip_range: st
 
 
 async def _replace(registry: Registry, step: rbac.Step) -> int:
-    """An administrator's change keeps what it added; what upstream's policy has more is added."""
+    """An administrator's change keeps what it added; what upstream's policy has more is added. A change that came through another server
+    since the step was planned stays as it is until the next start."""
     store = registry.stored(_RBAC_GROUP, step.resource)
     path = store.path(step.namespace, step.name)
-    current = await store.storage.get(path)
-    if current is None:
-        return 0
     if step.operation is rbac.Operation.RECREATE:
+        current = await store.storage.get(path)
+        if current is None or current.decode().get("roleRef") == step.object["roleRef"]:
+            return 0
         await store.storage.delete(path, current.revision)
         return await registry.objects.create_missing([prepared(registry, _RBAC_GROUP, step.resource, step.object)])
-    return int(await store.storage.update(path, step.object, current.revision) is not None)
+    return int(await store.storage.update(path, step.object, int(objects.resource_version(step.object))) is not None)
 
 
 def prepared(registry: Registry, group: str, resource: str, obj: Object) -> Prepared:

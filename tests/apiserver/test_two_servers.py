@@ -238,6 +238,24 @@ async def test_servers_that_start_together_make_one_system(server_config: Server
         assert roles[0] == roles[1] == roles[2]
 
 
+async def test_a_start_mends_the_systems_roles_and_leaves_what_others_change(server_config: ServerConfig, connect: Connect) -> None:
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:basic-user"
+    binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:basic-user"
+    async with running(server_config, await connect()) as first:
+        whole = (await first.get(role)).json["rules"]
+        more = {"apiGroups": ["x"], "resources": ["y"], "verbs": ["get"]}
+        assert (await first.patch(role, {"rules": [more]})).status == 200
+        moved = (await first.get(binding)).json
+        del moved["metadata"]["resourceVersion"], moved["metadata"]["uid"]
+        assert (await first.delete(binding)).status == 200
+        await first.created(binding.rpartition("/")[0], {**moved, "roleRef": {**moved["roleRef"], "name": "view"}})
+        async with running(server_config, await connect()) as second:
+            mended = (await second.get(role)).json["rules"]
+            assert mended[0] == more
+            assert {r for rule in mended[1:] for r in rule["resources"]} == {r for rule in whole for r in rule["resources"]}
+            assert (await first.get(binding)).json["roleRef"]["name"] == "system:basic-user"
+
+
 async def test_the_kubernetes_service_has_the_addresses_of_those_who_live(servers: tuple[Api, Api]) -> None:
     here, there = servers
 

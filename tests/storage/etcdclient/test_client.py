@@ -16,7 +16,6 @@ import pytest
 from apiserver.cli.pki import KeyPair, Pki, Subject
 from storage import api, errors
 from storage.etcdclient import ClientConfig, EtcdKV
-from storage.etcdclient.client import parse_version
 from tests.storage.etcd_process import EtcdProcess, TlsFiles
 from tests.storage.etcdclient.proxy import Proxy
 
@@ -324,9 +323,3 @@ async def test_mutual_tls_and_a_certificate_that_is_replaced(tmp_path: Path) -> 
         await stranger.close()
         with pytest.raises(errors.DataDirError, match="no-such-file: No such file"):
             await EtcdKV(ClientConfig(endpoints=(url,), ca_file=tmp_path / "no-such-file")).start()
-
-
-def test_versions_are_read_and_compared() -> None:
-    assert parse_version("3.5.13") == (3, 5, 13)
-    assert parse_version("3.6.0-rc.1") == (3, 6, 0)
-    assert parse_version("unknown") == (0,)
