@@ -252,7 +252,7 @@ def test_a_member_that_does_not_lead_expires_nothing() -> None:
 
 
 def test_a_new_leader_gives_every_lease_its_whole_ttl_again() -> None:
-    """etcd-io/etcd#9395, #13294: a change of leader extends leases, never shortens them."""
+    """ST-L1 without checkpoints, etcd-io/etcd#9395, #13294: a change of leader extends leases, never shortens them."""
     world = World()
     world.lessor.grant(7, 60, now=0.0)
     world.put(b"k", 7)
@@ -265,7 +265,7 @@ def test_a_new_leader_gives_every_lease_its_whole_ttl_again() -> None:
 
 
 def test_expiry_is_one_ordered_event_also_after_a_restart() -> None:
-    """etcd-io/etcd#17132, #20273: all keys of a lease go at one revision; after a restart late is allowed, early is not; keys that were
+    """ST-L4, etcd-io/etcd#17132, #20273: all keys of a lease go at one revision; after a restart late is allowed, early is not; keys that were
     detached or put again with another lease survive."""
     world = World()
     world.lessor.grant(7, 10, now=0.0)

@@ -46,7 +46,7 @@ def then(*operations: api.Op) -> api.TxnRequest:
     ],
 )
 async def test_a_key_twice_in_one_transaction_is_refused(request_: api.TxnRequest) -> None:
-    """etcd-io/etcd#4376, #8102."""
+    """ST-T1, etcd-io/etcd#4376, #8102."""
     kv = MemoryKV()
     with pytest.raises(errors.DuplicateKeyError) as refused:
         await kv.txn(request_)

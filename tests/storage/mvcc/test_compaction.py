@@ -42,7 +42,7 @@ def keys_at(store: WatchableStore, revision: int) -> list[bytes]:
 
 
 def test_reads_around_the_compact_revision_of_a_delete() -> None:
-    """etcd-io/etcd#18089, #18274: after a compaction exactly at a delete's revision, members disagreed and the delete was lost."""
+    """ST-R1, etcd-io/etcd#18089, #18274: after a compaction exactly at a delete's revision, members disagreed and the delete was lost."""
     backend = MemoryBackend()
     store = open_store(backend)
     put(store, b"a")  # 2
@@ -71,7 +71,7 @@ def test_reads_around_the_compact_revision_of_a_delete() -> None:
 
 
 def test_compaction_bounds() -> None:
-    """etcd-io/etcd#19179."""
+    """ST-R2, etcd-io/etcd#19179."""
     store = open_store(MemoryBackend())
     for _ in range(9):
         put(store, b"a")

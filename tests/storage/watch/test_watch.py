@@ -163,7 +163,7 @@ def test_filters() -> None:
 
 
 def test_a_start_in_the_future_gets_nothing_older() -> None:
-    """etcd-io/etcd#20221, #20229: a future-revision watcher received older events after it went through catch-up."""
+    """ST-W2, etcd-io/etcd#20221, #20229: a future-revision watcher received older events after it went through catch-up."""
     backend = MemoryBackend()
     store = open_store(backend)
     for _ in range(9):
@@ -224,7 +224,7 @@ def test_a_compacted_start_is_told_at_the_first_take() -> None:
 
 
 def test_a_slow_watcher_overtaken_by_compaction_is_told_after_what_was_buffered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """etcd-io/etcd#15402, #22264: it hung, or jumped over the compacted part."""
+    """ST-S2, etcd-io/etcd#15402, #22264: it hung, or jumped over the compacted part."""
     monkeypatch.setattr(watcher, "BUFFERED_BATCHES_MAX", 20)
     store = open_store()
     watch = store.watch(api.WatchRequest(key=b"a"))
@@ -243,7 +243,7 @@ def test_a_slow_watcher_overtaken_by_compaction_is_told_after_what_was_buffered(
 
 
 def test_a_slow_watcher_keeps_a_bounded_number_of_bytes_and_the_others_are_not_delayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """etcd-io/etcd#17529, #16839: large or blocked watchers delayed all."""
+    """ST-S1, etcd-io/etcd#17529, #16839: large or blocked watchers delayed all."""
     monkeypatch.setattr(watcher, "BUFFERED_BYTES_MAX", 10_000)
     store = open_store()
     slow = watch_all(store)
