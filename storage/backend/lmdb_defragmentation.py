@@ -112,6 +112,7 @@ class LmdbDefragmentation:
         if self._is_over:
             return
         self._is_over = True
+        self._failure = self._failure or errors.UnavailableError("etcdserver: the defragmentation was given up")
         self._owner.end_defragmentation()
         with self._busy:
             with self._lock:

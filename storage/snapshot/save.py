@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Final
 
 from storage import errors
 from storage.config import MemberConfig
 from storage.etcdclient.config import ClientConfig
 from storage.snapshot.snapshot_file import SnapshotStatus, status
+
+CATCH_UP_SECONDS_MAX: Final = 600.0
+"""For carrying out what a log holds: with the largest logs that are kept it takes seconds."""
 
 
 async def save_from_endpoint(config: ClientConfig, path: Path) -> SnapshotStatus:
@@ -43,9 +48,9 @@ async def save_from_endpoint(config: ClientConfig, path: Path) -> SnapshotStatus
 
 
 async def save_from_data_dir(config: MemberConfig, path: Path) -> SnapshotStatus:
-    """Of a member that is not running. The only member of its cluster carries out what its log holds beyond its backend first; one of
-    several cannot tell what of that was agreed on, and gives what it had carried out. Raises DataDirError, DataDirLockedError,
-    CorruptError, SnapshotFileError."""
+    """Of a member that is not running. What its log holds beyond its backend is carried out first: all of it by the only member of its
+    cluster; by one of several as much as it knows to be agreed on. Raises DataDirError, DataDirLockedError, CorruptError,
+    SnapshotFileError."""
     from storage.member.member import Member
 
     for needed in (config.backend_file(), config.log_dir()):
@@ -54,6 +59,9 @@ async def save_from_data_dir(config: MemberConfig, path: Path) -> SnapshotStatus
     member = Member(config)
     await member.start()
     try:
+        async with asyncio.timeout(CATCH_UP_SECONDS_MAX):
+            while (metrics := member.collect_metrics()).proposals_applied < metrics.proposals_committed:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         stream = await member.snapshot()
         return await _write(path, stream.chunks)
     finally:

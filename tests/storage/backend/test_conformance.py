@@ -235,3 +235,4 @@ def test_an_abandoned_defragmentation_changes_nothing(backend: Backend) -> None:
     assert backend.keys(Bucket.KEY, b"", None) == [b"a", b"b"]
     again = backend.begin_defragmentation()
     again.abandon()
+    again.abandon()

@@ -224,6 +224,20 @@ def test_a_defragmentation_that_writes_outrun_is_given_up(tmp_path: Path, monkey
     backend.close()
 
 
+def test_a_defragmentation_ends_with_its_backend(tmp_path: Path) -> None:
+    backend = LmdbBackend(tmp_path / "db")
+    defragmentation = backend.begin_defragmentation()
+    with pytest.raises(UnavailableError, match="under way"):
+        backend.begin_defragmentation()
+    defragmentation.catch_up()
+    backend.close()
+    for step in (defragmentation.catch_up, defragmentation.maybe_finish):
+        with pytest.raises(UnavailableError, match="given up"):
+            step()
+    defragmentation.abandon()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["db", "db-lock"]
+
+
 def test_a_file_that_grows_takes_back_its_views(tmp_path: Path) -> None:
     """The map moves: a read through an old transaction would be a fault of memory, not an exception."""
     backend = LmdbBackend(tmp_path / "db", quota_bytes=1)

@@ -265,8 +265,8 @@ def test_a_new_leader_gives_every_lease_its_whole_ttl_again() -> None:
 
 
 def test_expiry_is_one_ordered_event_also_after_a_restart() -> None:
-    """ST-L4, etcd-io/etcd#17132, #20273: all keys of a lease go at one revision; after a restart late is allowed, early is not; keys that were
-    detached or put again with another lease survive."""
+    """ST-L4, etcd-io/etcd#17132, #20273: all keys of a lease go at one revision; after a restart late is allowed, early is not; keys
+    that were detached or put again with another lease survive."""
     world = World()
     world.lessor.grant(7, 10, now=0.0)
     world.lessor.grant(8, 1000, now=0.0)

@@ -11,9 +11,12 @@ import pytest
 from storage import api, errors
 from storage.backend.backend import Bucket
 from storage.backend.lmdb_backend import LmdbBackend
+from storage.config import MemberConfig
 from storage.maintenance import Alarm, AlarmType
+from storage.member.member import Member
 from storage.mvcc import kv_codec
 from storage.mvcc.revision import revision_key
+from storage.snapshot import save
 from storage.snapshot.restore import RestoreOptions, restore
 from tests.storage.member.cluster import Cluster, put, running_cluster, until, value_of
 
@@ -44,6 +47,28 @@ async def test_three_members_start_on_the_snapshot_of_a_real_etcd(tmp_path: Path
         )
     finally:
         await cluster.stop_all()
+
+
+@pytest.mark.slow
+async def test_the_directory_of_one_of_three_is_saved_and_restored_alone(tmp_path: Path) -> None:
+    """When the others are lost: their last member's directory becomes a cluster of one."""
+    async with running_cluster(tmp_path) as cluster:
+        for number in range(30):
+            await put(cluster.leader(), b"k%d" % number)
+        await cluster.converged()
+        config = cluster.config("m2")
+        await cluster.stop_all()
+        found = await save.save_from_data_dir(MemberConfig(data_dir=config.data_dir, name="m2"), tmp_path / "file")
+        assert (found.revision, found.total_keys) == (31, 30)
+    alone = MemberConfig(data_dir=tmp_path / "alone", unsafe_no_fsync=True)
+    restore(tmp_path / "file", RestoreOptions(config=alone))
+    member = Member(alone)
+    await member.start()
+    try:
+        assert await put(member, b"new") == 32
+        assert [each.name for each in (await member.members()).members] == ["default"]
+    finally:
+        await member.stop()
 
 
 def damage(cluster: Cluster, name: str) -> None:
