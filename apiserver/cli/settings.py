@@ -26,17 +26,17 @@ from apiserver.filters.audit import AuditLog
 
 def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     """Raises one line that names the flag: DataDirError where a named file cannot be used, UsageError where a value is wrong."""
+    etcd = _etcd(flags)
     cluster_flags.check_shared_pki(flags, has_authorities(data_dir.path))
     if flags.pki_dir is not None:
         share_pki(data_dir.path, flags.pki_dir)
     serving = data_dir.serving(flags.bind_address, flags.service_cluster_ip_range)
-    cluster = {} if flags.etcd_servers else cluster_flags.store_settings(flags, open_pki(data_dir.path))
+    cluster = {} if etcd is not None else cluster_flags.store_settings(flags, open_pki(data_dir.path))
     if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
     for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file", "token_auth_file", "service_account_key_file"):
         _readable(flag, getattr(flags, flag))
     _readable("service_account_signing_key_file", flags.service_account_signing_key_file)
-    etcd = _etcd(flags)
     _check_pem(flags)
     _check_access(flags)
     try:
@@ -106,6 +106,9 @@ def _etcd(flags: argparse.Namespace) -> EtcdConfig | None:
         return None
     if cluster_flags.is_clustered(flags):
         raise UsageError("--etcd-servers and --initial-cluster exclude each other: the store is etcd's, or of the members named")
+    for flag in ("initial_cluster", "listen_peer_urls", "initial_advertise_peer_urls", "listen_client_urls", "advertise_client_urls"):
+        if getattr(flags, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} is of the embedded store, and --etcd-servers takes another in its place")
     from storage.etcdclient.config import ClientConfig
 
     for flag in files:

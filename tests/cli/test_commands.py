@@ -61,6 +61,8 @@ def data(tmp_path: Path) -> Path:
         ("apiserver --etcd-servers http://a:1 --etcd-cafile /etc/hosts", "certificates for etcd are of no use with http:// servers"),
         ("apiserver --etcd-cafile /etc/hosts", "--etcd-cafile is of use only with --etcd-servers"),
         ("apiserver --etcd-servers https://a:1 --etcd-certfile /etc/hosts", "the certificate and the key for etcd go together"),
+        ("up --etcd-servers https://a:1 --listen-client-urls https://b:2", "--listen-client-urls is of the embedded store"),
+        ("up --etcd-servers https://a:1 --initial-cluster m=https://b:2", "--etcd-servers and --initial-cluster exclude each other"),
         ("apiserver --etcd-prefix registry", "invalid prefix 'registry': write for example /registry"),
         ("up --election-timeout 1", "--election-timeout"),
         ("controllers --controllers=-foo", "unknown controller 'foo'"),
