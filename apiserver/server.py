@@ -270,10 +270,13 @@ async def _once_available(step: Callable[[], Awaitable[object]]) -> None:
             return
         except errors.StoppedError:
             raise
-        except errors.UnavailableError as error:
+        except (errors.UnavailableError, errors.NotSupportedForLearnerError) as error:
             if not warned:
                 warned = True
-                logger.warning("the start waits for the store: %s", error)
+                if isinstance(error, errors.NotSupportedForLearnerError):
+                    logger.warning("this member is a learner: its API server starts once it is promoted (etcdctl member promote)")
+                else:
+                    logger.warning("the start waits for the store: %s", error)
             await asyncio.sleep(UNAVAILABLE_PAUSE_SECONDS)
 
 

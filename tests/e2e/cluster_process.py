@@ -53,12 +53,12 @@ def eventually(check: Callable[[], Any], what: str, seconds: float = WAIT_SECOND
 
 
 class ClusterMember(ServerProcess):
-    def __init__(self, name: str, directory: Path, peer_url: str, *flags: str, token: str, pki: Path) -> None:
-        super().__init__(
-            directory, "--name", name, "--pki-dir", str(pki), "--listen-client-urls", "", *flags, token=token, ca=pki / "ca.crt"
-        )
+    def __init__(self, name: str, directory: Path, peer_url: str, client_url: str, *flags: str, token: str, pki: Path) -> None:
+        settings = ("--name", name, "--pki-dir", str(pki), "--listen-client-urls", client_url, *flags)
+        super().__init__(directory, *settings, token=token, ca=pki / "ca.crt")
         self.name = name
         self.peer_url = peer_url
+        self.client_url = client_url
 
     def metrics(self) -> dict[str, float]:
         """Samples without labels, and those with labels by their whole name."""
@@ -119,9 +119,10 @@ class ClusterMember(ServerProcess):
 class ClusterProcesses:
     """``count`` members that know each other, none started yet."""
 
-    def __init__(self, directory: Path, count: int = 3, *flags: str) -> None:
+    def __init__(self, directory: Path, count: int = 3, *flags: str, client_ports: bool = False) -> None:
         self._directory = directory
         self._flags = flags
+        self._client_ports = client_ports
         self.pki = directory / "pki"
         self.token = secrets.token_hex(12)
         urls = {f"m{number + 1}": f"https://127.0.0.1:{port}" for number, port in enumerate(free_ports(count))}
@@ -130,7 +131,8 @@ class ClusterProcesses:
 
     def member(self, name: str, peer_url: str, *flags: str) -> ClusterMember:
         settings = ("--no-controllers", *ELECTION_FLAGS, *flags, *self._flags)
-        return ClusterMember(name, self._directory / name, peer_url, *settings, token=self.token, pki=self.pki)
+        client_url = f"https://127.0.0.1:{free_ports(1)[0]}" if self._client_ports else ""
+        return ClusterMember(name, self._directory / name, peer_url, client_url, *settings, token=self.token, pki=self.pki)
 
     def start(self) -> None:
         for member in self.members:
