@@ -15,13 +15,14 @@ from apiserver.kubernetes_endpoints import ApiAddress, KubernetesEndpoints
 from storage import api as storage_api
 from storage.etcdclient import ClientConfig, EtcdKV
 from tests.apiserver.api import Answer, Api, running
+from tests.fakes.follower_kv import FollowerKV
 from tests.fakes.memory_kv import MemoryKV
 from tests.fakes.travelling_kv import TravellingKV
 from tests.storage.etcd_process import EtcdProcess
 
 NS = "/api/v1/namespaces/ns-a"
 SERVICES = f"{NS}/services"
-KINDS = ("travelling", "travelling-old", "etcd")
+KINDS = ("follower", "travelling", "travelling-old", "etcd")
 
 Connect = Callable[[], Awaitable[storage_api.KV]]
 
@@ -40,6 +41,10 @@ async def connect(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
                 await client.start()
                 made.append(client)
                 return client
+            if request.param == "follower":
+                follower = FollowerKV(inner, seed=len(made))
+                made.append(follower)
+                return follower
             fake = TravellingKV(inner, progress_on_request=request.param == "travelling", seed=len(made))
             made.append(fake)
             return fake

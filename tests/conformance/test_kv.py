@@ -11,6 +11,7 @@ from storage import api
 from storage.config import MemberConfig
 from storage.member.member import Member
 from tests.conformance.kv_suite import KVConformance
+from tests.fakes.follower_kv import FollowerKV
 from tests.fakes.memory_kv import MemoryKV
 from tests.fakes.travelling_kv import TravellingKV
 
@@ -39,5 +40,15 @@ class TestTravellingKV(KVConformance):
     @pytest.fixture
     async def kv(self, progress_on_request: bool) -> AsyncIterator[api.KV]:
         kv = TravellingKV(progress_on_request=progress_on_request)
+        yield kv
+        kv.close()
+
+
+class TestFollowerKV(KVConformance):
+    limits_requests = False
+
+    @pytest.fixture
+    async def kv(self) -> AsyncIterator[api.KV]:
+        kv = FollowerKV()
         yield kv
         kv.close()

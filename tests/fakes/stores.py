@@ -2,6 +2,7 @@
 
 * ``memory`` (the default): events are there with the answer, as with the embedded store;
 * ``travelling``, ``travelling-old``: events come over the network; ``old`` cannot be asked how far a watch is;
+* ``follower``: one of several members, where what the others wrote is applied a while later;
 * ``etcd``: a real etcd, a process for each store.
 """
 
@@ -14,6 +15,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from storage import api
+from tests.fakes.follower_kv import FollowerKV
 from tests.fakes.memory_kv import MemoryKV
 from tests.fakes.travelling_kv import TravellingKV
 
@@ -36,6 +38,10 @@ async def store() -> AsyncIterator[api.KV]:
                 await etcd.close()
     elif KIND == "memory":
         yield MemoryKV()
+    elif KIND == "follower":
+        follower = FollowerKV()
+        yield follower
+        follower.close()
     else:
         assert KIND in ("travelling", "travelling-old"), KIND
         travelling = TravellingKV(progress_on_request=KIND == "travelling")
