@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DEFAULT_ENDPOINT = "https://127.0.0.1:2379"
 
 #: What may be in a data directory into which a snapshot is restored: all but the store.
-BESIDE_THE_STORE = ("pki", "sampan.lock")
+BESIDE_THE_STORE = ("pki", "sampan.lock", "member.restoring-")
 
 
 def add_parser(commands: argparse._SubParsersAction[flags.Parser]) -> None:
@@ -167,7 +167,7 @@ def _check_directory(path: Path) -> None:
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from error
     for name in found:
-        if name not in BESIDE_THE_STORE and not name.endswith(".kubeconfig"):
+        if not name.startswith(BESIDE_THE_STORE) and not name.endswith(".kubeconfig"):
             raise CommandError(f"{path} exists and holds {name}: restore into a new directory, or one with nothing in it but pki/")
 
 

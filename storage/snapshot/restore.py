@@ -48,6 +48,9 @@ MAP_BYTES_MIN: Final = 256 * 1024 * 1024
 KEY_BYTES_MAX: Final = 511
 """LMDB's bound for keys of buckets; revisions, leases and members are far below."""
 
+RESTORING_SUFFIX: Final = ".restoring-"
+"""Of the directory's name until it is whole; what a crash leaves of one is removed by the next restore."""
+
 _RESTORED_TERM: Final = 1
 _OF_OLD_CLUSTER: Final = (schema.CONSISTENT_INDEX, schema.TERM, schema.CONF_STATE)
 _AUTH_ENABLED: Final = (b"authEnabled", b"\1")
@@ -93,10 +96,11 @@ def restore(path: Path, options: RestoreOptions) -> Restored:
         if existing.exists():
             raise errors.DataDirError(f"{existing}: exists; a snapshot is restored only where no member is")
     with open_snapshot(path, skip_hash_check=options.skip_hash_check) as reader:
-        work = target.with_name(f"{target.name}.restoring-{os.getpid()}")
+        work = target.with_name(f"{target.name}{RESTORING_SUFFIX}{os.getpid()}")
         try:
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.rmtree(work, ignore_errors=True)
+            for left in target.parent.glob(f"{target.name}{RESTORING_SUFFIX}*"):
+                shutil.rmtree(left, ignore_errors=True)
             (work / "snap").mkdir(mode=0o700, parents=True)
             restored = _restore_into(work, reader, path, options)
             os.rename(work, target)

@@ -11,7 +11,7 @@ from typing import Final
 from storage import errors
 from storage.config import MemberConfig
 from storage.etcdclient.config import ClientConfig
-from storage.snapshot.snapshot_file import SnapshotStatus, status
+from storage.snapshot.snapshot_file import SnapshotStatus, open_snapshot, status
 
 CATCH_UP_SECONDS_MAX: Final = 600.0
 """For carrying out what a log holds: with the largest logs that are kept it takes seconds."""
@@ -78,6 +78,8 @@ async def _write(path: Path, chunks: AsyncIterator[bytes]) -> SnapshotStatus:
                 file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
+        with open_snapshot(part):
+            pass  # its hash is there and right
         found = status(part)
         os.replace(part, path)
         return found

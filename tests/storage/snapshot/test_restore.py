@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from storage import api, errors
@@ -300,6 +302,42 @@ async def test_saving_needs_a_stopped_member(tmp_path: Path) -> None:
     found = await save.save_from_data_dir(config, tmp_path / "file")
     assert (found.revision, found.total_keys) == (2, 1)
     assert sorted(os.listdir(tmp_path)) == ["data", "file"]
+
+
+def test_a_full_disk_leaves_nothing_behind(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise lmdb.DiskError("no space left on device")
+
+    (tmp_path / "data" / "member.restoring-1" / "snap").mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("storage.backend.lmdb_file.LmdbFile.commit", fail)
+        with pytest.raises(errors.DataDirError, match="no space left"):
+            restore(sample, options(tmp_path / "data"))
+    assert list((tmp_path / "data").iterdir()) == [], "nor what an earlier crash had left"
+    restore(sample, options(tmp_path / "data"))
+
+
+async def test_a_save_that_cannot_be_finished_leaves_the_file_of_before(sample: Path, tmp_path: Path) -> None:
+    """Whether the source fails, the disk is full, or what came is not whole."""
+    path = tmp_path / "file"
+    data = sample.read_bytes()  # noqa: ASYNC240
+
+    async def chunks(data: bytes, error: Exception | None = None) -> AsyncIterator[bytes]:
+        yield data
+        if error is not None:
+            raise error
+
+    before = await save._write(path, chunks(data))
+    for failing, expected in (
+        (chunks(data, OSError(28, "No space left on device")), "No space left"),
+        (chunks(data, errors.UnavailableError("gone")), "gone"),
+        (chunks(data[:-4096]), "does not fit"),
+        (chunks(data[:-32]), "no hash"),
+    ):
+        with pytest.raises(errors.StoreError, match=expected):
+            await save._write(path, failing)
+        assert status(path) == before
+        assert os.listdir(tmp_path) == ["file"]
 
 
 def test_a_large_snapshot_is_restored_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
