@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from tests.storage.etcd_process import EtcdProcess
 
 NS = "/api/v1/namespaces/ns-a"
 SERVICES = f"{NS}/services"
-KINDS = ("follower", "travelling", "travelling-old", "etcd")
+KINDS = ("follower", "travelling", "travelling-old")
+#: on a real etcd too in every run; with SAMPAN_TEST_ETCD all are
+ALSO_ON_ETCD = ("no_address", "system", "service_has")
 
 Connect = Callable[[], Awaitable[storage_api.KV]]
 
@@ -66,8 +69,9 @@ async def servers(server_config: ServerConfig, connect: Connect) -> AsyncIterato
         yield first, second
 
 
-all_stores = pytest.mark.parametrize("connect", KINDS, indirect=True)
-pytestmark = all_stores
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    with_etcd = os.environ.get("SAMPAN_TEST_ETCD") or any(words in metafunc.function.__name__ for words in ALSO_ON_ETCD)
+    metafunc.parametrize("connect", (*KINDS, *(["etcd"] if with_etcd else ())), indirect=True)
 
 
 def pod(name: str) -> dict[str, Any]:
