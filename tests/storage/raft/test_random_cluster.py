@@ -204,7 +204,7 @@ def main(count: int) -> int:
             Run(seed).run()
         except Exception as error:
             failed += 1
-            print(f"seed {seed}: {type(error).__name__}: {error}")
+            print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
     print(f"{count} seeds, {failed} failed")
     return 1 if failed else 0
 
