@@ -26,7 +26,8 @@ class TlsCluster(Cluster):
     def __init__(self, directory: Path, size: int = 3) -> None:
         self._urls: dict[int, str] = {}
         # These tests share their machine with others: an election in 150 ms would be one of many.
-        super().__init__(directory, size, heartbeat_interval_ms=50, election_timeout_ms=500)
+        times = {"heartbeat_interval_ms": 50, "election_timeout_ms": 500}
+        super().__init__(directory, size, snapshot_count=50, snapshot_catchup_entries=10, **times)
 
     def url(self, number: int) -> str:  # type: ignore[override]
         return self._urls.setdefault(number, f"https://127.0.0.1:{free_port()}")
@@ -120,6 +121,22 @@ async def learner_promoted(cluster: TlsCluster, learner: Member) -> None:
         except errors.LearnerNotReadyError:
             await asyncio.sleep(0.05)
     await cluster.converged()
+
+
+async def test_a_member_that_lags_too_far_gets_the_database(cluster: TlsCluster) -> None:
+    """The entries that it misses are gone from the others' logs."""
+    name = cluster.followers()[0].config.name
+    await cluster.stop(name)
+    leader = cluster.leader()
+    for number in range(300):
+        await put(leader, b"k%d" % number, b"x" * 10_000)
+    member = await cluster.start(name)
+    await cluster.converged()
+    assert await value_of(member, b"k299") == b"x" * 10_000
+    assert (await member.hash_kv(301)).hash == (await leader.hash_kv(301)).hash
+    peers = leader.collect_peer_metrics()
+    assert peers is not None and peers.snapshot_send_success[member.member_id] >= 1
+    await put(member, b"and it goes on")
 
 
 async def test_an_empty_disk_is_refused(cluster: TlsCluster) -> None:
