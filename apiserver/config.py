@@ -19,6 +19,7 @@ class StoreConfig(BaseModel):
     wal_dir: Path | None = None
     name: str = "default"
     snapshot_count: int = Field(default=10_000, ge=1)
+    snapshot_catchup_entries: int = Field(default=5000, ge=1)
     quota_backend_bytes: int = Field(default=2 * 1024**3, ge=0)
     auto_compaction_mode: Literal["periodic", "revision"] = "periodic"
     #: hours, a duration, or a number of revisions, by the mode; 0 is none

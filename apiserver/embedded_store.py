@@ -38,6 +38,7 @@ def member_config(store: StoreConfig) -> MemberConfig:
         initial_cluster_token=store.initial_cluster_token,
         advertise_client_urls=store.advertise_client_urls,
         snapshot_count=store.snapshot_count,
+        snapshot_catchup_entries=store.snapshot_catchup_entries,
         quota_backend_bytes=store.quota_backend_bytes,
         auto_compaction_mode=store.auto_compaction_mode,
         auto_compaction_retention=store.auto_compaction_retention,

@@ -168,6 +168,9 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     store.add_argument("--name", default="default", help="this member's name")
     store.add_argument("--wal-dir", type=Path, help="where the write-ahead log is (default in the data directory)")
     store.add_argument("--snapshot-count", type=count, default=10_000, help="applied entries between snapshots of the log")
+    store.add_argument(
+        "--snapshot-catchup-entries", type=count, default=5000, help="entries kept for members that lag; beyond it they get the database"
+    )
     store.add_argument("--quota-backend-bytes", type=count, default=2 * 1024**3, help="size at which writes are refused (default 2 GiB)")
     store.add_argument("--auto-compaction-mode", choices=("periodic", "revision"), default="periodic", help="what the retention counts")
     store.add_argument("--auto-compaction-retention", default="0", help="hours, 30m or so, or revisions to keep (default 0: all)")

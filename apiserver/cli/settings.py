@@ -73,6 +73,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
                 wal_dir=flags.wal_dir,
                 name=flags.name,
                 snapshot_count=flags.snapshot_count,
+                snapshot_catchup_entries=flags.snapshot_catchup_entries,
                 quota_backend_bytes=flags.quota_backend_bytes,
                 auto_compaction_mode=flags.auto_compaction_mode,
                 auto_compaction_retention=flags.auto_compaction_retention,

@@ -241,6 +241,17 @@ class Watching:
     def names(self) -> list[str]:
         return [name for _, name, _ in list(self.events)]
 
+    def check_no_gap(self, member: ClusterMember) -> None:
+        """What came before the end is all that happened up to its last event: the client goes on from there."""
+        last = self.events[-1][2] if self.events else 0
+        _, listed = member.request("GET", CONFIG_MAPS)
+        wanted = sorted(
+            (int(item["metadata"]["resourceVersion"]), item["metadata"]["name"])
+            for item in listed["items"]
+            if item["metadata"]["name"].startswith(self._prefix) and int(item["metadata"]["resourceVersion"]) <= last
+        )
+        assert [(revision, name) for _, name, revision in self.events] == wanted
+
     def check(self, there: Sequence[str]) -> None:
         """Every object that is there came once, in the order of revisions, and nothing else. The stream never broke."""
         eventually(lambda: len(self.events) >= len(there), "the watch has everything")

@@ -24,7 +24,9 @@ ANSWER_SECONDS_MAX = 12.0
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcesses]:
-    processes = ClusterProcesses(tmp_path_factory.mktemp("cluster"))
+    # A member that is away for a moment already lags too far for the log, and gets the database.
+    short_log = ("--snapshot-count", "60", "--snapshot-catchup-entries", "10")
+    processes = ClusterProcesses(tmp_path_factory.mktemp("cluster"), 3, *short_log)
     try:
         processes.start()
         yield processes
@@ -131,6 +133,31 @@ def test_a_member_that_is_stopped_for_a_while_hurts_nobody(cluster: ClusterProce
     assert stopped.names(prefix) == there, "what it answers is not from before its sleep"
     watch.check(there)
     stopped.create_surely(f"{prefix}-after")
+
+
+def test_a_watch_on_a_member_that_got_the_database_goes_on_or_ends_but_leaves_nothing_out(cluster: ClusterProcesses) -> None:
+    leader = cluster.leader()
+    lagging = cluster.others(leader)[0]
+    others = cluster.others(lagging)
+    received = 'etcd_network_snapshot_receive_success{From="'
+    before = sum(value for name, value in lagging.metrics().items() if name.startswith(received))
+    watch = Watching(lagging, "database-")
+    with Writers(others, "database") as writers:
+        writers.wait_for(5)
+        lagging.pause()
+        writers.wait_for(150)
+        lagging.resume()
+        eventually(lagging.is_ready, "it is back")
+        writers.wait_for(5)
+    there = others[0].names("database-")
+    assert lagging.names("database-") == there
+    after = sum(value for name, value in lagging.metrics().items() if name.startswith(received))
+    assert after > before, "it got the database"
+    eventually(lambda: watch.ended.is_set() or len(watch.events) >= len(there), "the watch has ended or has everything")
+    if watch.ended.is_set():
+        watch.check_no_gap(others[0])
+    else:
+        watch.check(there)
 
 
 def test_new_certificates_are_used_for_new_connections_between_members(cluster: ClusterProcesses) -> None:
