@@ -14,6 +14,7 @@ from tests.conformance.kv_suite import KVConformance
 from tests.fakes.follower_kv import FollowerKV
 from tests.fakes.memory_kv import MemoryKV
 from tests.fakes.travelling_kv import TravellingKV
+from tests.storage.member.cluster import running_cluster
 
 
 class TestMember(KVConformance):
@@ -23,6 +24,16 @@ class TestMember(KVConformance):
         await member.start()
         yield member
         await member.stop()
+
+
+@pytest.mark.parametrize("role", ["leader", "follower"])
+class TestMemberOfThree(KVConformance):
+    """Over the transport in memory. The other two are there all the time."""
+
+    @pytest.fixture
+    async def kv(self, tmp_path: Path, role: str) -> AsyncIterator[api.KV]:
+        async with running_cluster(tmp_path) as cluster:
+            yield cluster.leader() if role == "leader" else cluster.followers()[0]
 
 
 class TestMemoryKV(KVConformance):

@@ -61,8 +61,10 @@ class Cluster:
         return member
 
     async def start_all(self) -> None:
+        """All at once, and the first stands for election at once, so that no test waits for a timeout that it is not about."""
         for name in self.initial:
             await self.start(name)
+        self.members[next(iter(self.initial))]._raft.campaign()
         await self.ready()
 
     async def ready(self) -> None:
