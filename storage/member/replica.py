@@ -121,17 +121,18 @@ class Replica:
         self._meet_peers(beginning)
         self._raft.start()
         self._maintenance_handle = self._loop.call_later(MAINTENANCE_SECONDS, self._maintain)
-        if self._raft.node.conf_state().voters == (self.member_id,):
-            self._raft.campaign()
-            try:
+        try:
+            await self._apply_known()
+            if self._raft.node.conf_state().voters == (self.member_id,):
+                self._raft.campaign()
                 await self._ready
                 await self._publish()
                 self._check_running()
-            except BaseException:
-                await self.stop()
-                raise
-        else:
-            self._tasks.spawn(self._publish(), name="publish")
+            else:
+                self._tasks.spawn(self._publish(), name="publish")
+        except BaseException:
+            await self.stop()
+            raise
         self._machine.maybe_go_on_compacting()
 
     @property
@@ -366,6 +367,15 @@ class Replica:
                 transport.set_peer(member.id, member.peer_urls)
         for member_id in sorted(membership.removed):
             transport.remove_peer(member_id)
+
+    async def _apply_known(self) -> None:
+        """Return when all that this member's log says to be committed is applied: only then it knows who votes, and whether it is alone.
+        Raises what made the member stop."""
+        committed = self._raft.node.status().committed
+        while self._machine.applied_index < committed:
+            if self.failure is not None:
+                raise self.failure if isinstance(self.failure, errors.StoreError) else _stopped(self.failure)
+            await asyncio.sleep(0)  # each pass of the loop applies a part
 
     async def _publish(self) -> None:
         """Tell the cluster this member's name and where clients reach it, until the list says so."""

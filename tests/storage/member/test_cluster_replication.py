@@ -68,3 +68,16 @@ async def test_writes_that_went_to_a_lost_leader_are_given_up_once_another_leads
             await put(follower, b"k", b"lost")
         assert await value_of(follower, b"k") == b"before"
         await put(follower, b"k", b"after")
+
+
+async def test_a_stalled_process_starts_no_elections_when_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All timers are late at once, as after a SIGSTOP: ticks that were missed are dropped, and what came meanwhile is looked at first."""
+    async with running_cluster(tmp_path) as cluster:
+        loop = asyncio.get_running_loop()
+        now, late = loop.time, 0.0
+        monkeypatch.setattr(loop, "time", lambda: now() + late)
+        leader, term = cluster.leader(), cluster.leader().raft_term
+        for number in range(5):
+            late += 60.0
+            await put(cluster.followers()[0], b"k%d" % number)
+        assert (cluster.leader(), cluster.leader().raft_term) == (leader, term)
