@@ -47,6 +47,7 @@ class EtcdKV:
         self._read_timeout_share = 1.0 if len(config.endpoints) == 1 else 0.5
         self._connections_made: Connections | None = None
         self._watchers: set[EtcdWatcher] = set()
+        self._newest_revision = 0
         self._probing: asyncio.Task[None] | None = None
         self._revision_reads = SharedRead(self._read_revision)
         self._closed = False
@@ -68,6 +69,12 @@ class EtcdKV:
 
     async def _learn_versions(self) -> None:
         await asyncio.gather(*(self._learn_version(endpoint) for endpoint in self._connections.endpoints))
+
+    async def _prepare_stream(self, endpoint: Endpoint, *, again: bool) -> None:
+        """Before a watch goes over an endpoint; ``again``: after its stream has broken, so that etcd may have been replaced."""
+        await self._learn_version(endpoint)
+        if again:
+            await self.read_revision()
 
     async def _probe(self) -> None:
         """``problem`` is of now also where nobody calls: whoever watches our health may have stopped all who would."""
@@ -172,6 +179,13 @@ class EtcdKV:
         await self._watches_settled()
         answer = await self._read("KV/Range", pb.RangeRequest(key=_NO_KEY, count_only=True))
         revision = int(answer.header.revision)
+        if revision < self._newest_revision:
+            # Linearizable reads never go back: this is another history, of a backup or of an empty disk, and what watches have seen
+            # says nothing of it. They would wait for revisions that come again with another meaning.
+            _log.error("the store's revision went back: was=%d is=%d", self._newest_revision, revision)
+            for watcher in tuple(self._watchers):
+                watcher.overtake(revision)
+        self._newest_revision = revision
         for watcher in self._watchers:
             watcher.want(revision)
         return revision
@@ -241,7 +255,7 @@ class EtcdKV:
     # -- watches and status --------------------------------------------------------------------------------------------------
 
     def watch(self, request: api.WatchRequest) -> api.Watcher:
-        watcher = EtcdWatcher(self._connections, request, self._watchers.discard, self._learn_version, lambda: self.progress_on_request)
+        watcher = EtcdWatcher(self._connections, request, self._watchers.discard, self._prepare_stream, lambda: self.progress_on_request)
         self._watchers.add(watcher)
         return watcher
 

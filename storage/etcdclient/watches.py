@@ -15,7 +15,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 import grpc.aio
@@ -36,15 +36,19 @@ PROGRESS_REQUEST_SECONDS = 0.1
 _PATH = "/etcdserverpb.Watch/Watch"
 
 
+class PrepareStream(Protocol):
+    def __call__(self, endpoint: Endpoint, *, again: bool) -> Awaitable[None]: ...
+
+
 class EtcdWatcher:
-    """``on_end`` is told once the watch is over. ``prepare`` is awaited with the endpoint before its first stream."""
+    """``on_end`` is told once the watch is over. ``prepare`` is awaited before each stream."""
 
     def __init__(
         self,
         connections: Connections,
         request: api.WatchRequest,
         on_end: Callable[[EtcdWatcher], None],
-        prepare: Callable[[Endpoint], Awaitable[None]],
+        prepare: PrepareStream,
         progress_on_request: Callable[[], bool],
     ) -> None:
         self._connections = connections
@@ -66,6 +70,7 @@ class EtcdWatcher:
         self._created = asyncio.Event()
         self._asking: asyncio.Task[None] | None = None
         self._call: Any = None
+        self._has_broken = False
         self._task = asyncio.create_task(self._run())
 
     # -- api.Watcher ---------------------------------------------------------------------------------------------------------
@@ -109,6 +114,13 @@ class EtcdWatcher:
             self._end(errors.StoppedError())
         self._task.cancel()
 
+    def overtake(self, revision: int) -> None:
+        """etcd's history is another one now, at ``revision``: whoever reads this watch must start anew, as after a compaction."""
+        if self._error is None:
+            self._end(errors.CompactedError(revision))
+            if self._task is not asyncio.current_task():
+                self._task.cancel()
+
     async def ended(self) -> None:
         await asyncio.wait({self._task})
 
@@ -125,6 +137,7 @@ class EtcdWatcher:
             attempt = 0
             while self._error is None:
                 received, reason = await self._stream()
+                self._has_broken = True
                 if self._error is None:
                     attempt = 0 if received else attempt + 1
                     _log.info("watch broke, it goes on: next_revision=%d reason=%s", self._next_revision, reason)
@@ -142,7 +155,7 @@ class EtcdWatcher:
         call: Any = None
         try:
             endpoint = await self._connections.ready()
-            await self._prepare(endpoint)
+            await self._prepare(endpoint, again=self._has_broken and self._next_revision > 0)
             call = endpoint.call(_PATH)(metadata=REQUIRE_LEADER)
             endpoint.streams.add(call)
             await call.write(convert.watch_create_request(self._request, self._next_revision))
@@ -192,6 +205,7 @@ class EtcdWatcher:
         if answer.compact_revision:
             self._end(errors.CompactedError(answer.compact_revision))
         else:
+            _log.warning("etcd canceled a watch, it is tried again: reason=%s", answer.cancel_reason)
             self._connections.failed(endpoint)
         return answer.cancel_reason or "etcd canceled it"
 

@@ -235,6 +235,29 @@ async def test_a_revision_read_after_a_write_elsewhere_covers_it(etcd: EtcdProce
             await asyncio.gather(*early)
 
 
+async def test_a_store_that_was_replaced_ends_its_watches(tmp_path: Path) -> None:
+    """ST-B1: revisions of another history are not those that were seen, though they have the same numbers."""
+    with EtcdProcess(tmp_path / "data") as etcd:
+        async with client(etcd.target) as kv:
+            for _ in range(5):
+                await put(kv, b"a")
+            watcher = kv.watch(api.WatchRequest(**ALL, start_revision=2))
+            assert await revisions(watcher, 6) == [2, 3, 4, 5, 6]
+            assert await kv.read_revision() == 6
+            etcd.kill()
+            shutil.rmtree(tmp_path / "data")
+            etcd.start()
+            await asyncio.to_thread(etcd.wait_until_ready)
+            async with asyncio.timeout(WAIT_SECONDS):
+                with pytest.raises(errors.CompactedError):
+                    while True:
+                        await watcher.wait()
+                        assert watcher.take() is None or pytest.fail("an event of another history")
+            anew = kv.watch(api.WatchRequest(**ALL, start_revision=2))
+            assert await put(kv, b"b") == 2
+            assert await revisions(anew, 2) == [2]
+
+
 async def test_a_closed_client_says_so(etcd: EtcdProcess) -> None:
     async with client(etcd.target) as kv:
         watcher = kv.watch(api.WatchRequest(key=b"a", start_revision=2))
