@@ -151,19 +151,6 @@ class LmdbBackend:
             self._submit()
             self._wait()
 
-    def save_to(self, path: Path) -> None:
-        """Write a compacted, consistent copy of everything written so far into the new file ``path``, and sync it. Takes as long as
-        writing the data does. Raises OSError; an incomplete file is then left to the caller."""
-        self.commit()
-        assert not path.exists(), path
-        self._file.env.copy(str(path), compact=True, txn=self._reader)
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        sync_directory(path.parent)
-
     def view(self) -> LmdbView:
         self._maybe_finish()
         self._raise_failure()

@@ -27,7 +27,8 @@ from storage.backend.write_buffer import WriteBuffer
 from storage.bbolt.reader import BboltReader
 from storage.config import MemberConfig
 from storage.lease import lease
-from storage.member.membership import new_cluster_id, new_member_id
+from storage.maintenance import ClusterMember
+from storage.member.membership import encode_member, new_cluster_id, new_member_id
 from storage.member.opening import Identity
 from storage.mvcc import kv_codec
 from storage.mvcc.revision import main_of, revision_key
@@ -136,8 +137,8 @@ def _restore_into(work: Path, reader: BboltReader, path: Path, options: RestoreO
         filler.put(Bucket.META, schema.CONSISTENT_INDEX, schema.uint64_to_bytes(start.index))
         filler.put(Bucket.META, schema.TERM, schema.uint64_to_bytes(start.term))
         for each, name in sorted(names.items()):
-            member = {"id": each, "peerURLs": list(urls_of[name]), "name": name}
-            filler.put(Bucket.MEMBERS, b"%x" % each, json.dumps(member, separators=(",", ":")).encode())
+            member = ClusterMember(id=each, name=name, peer_urls=tuple(urls_of[name]))
+            filler.put(Bucket.MEMBERS, b"%x" % each, json.dumps(encode_member(member), separators=(",", ":")).encode())
         filler.flush()
         database.env.sync(True)
     finally:

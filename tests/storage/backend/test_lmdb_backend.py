@@ -59,19 +59,6 @@ def test_space_of_deleted_data_is_told_and_used_again(tmp_path: Path) -> None:
     backend.close()
 
 
-def test_a_copy_holds_what_is_not_yet_committed(tmp_path: Path) -> None:
-    backend = LmdbBackend(tmp_path / "db")
-    backend.put(Bucket.KEY, b"a", b"1")
-    backend.commit()
-    backend.put(Bucket.KEY, b"b", b"2")
-    backend.save_to(tmp_path / "copy")
-    backend.put(Bucket.KEY, b"c", b"3")
-    copy = LmdbBackend(tmp_path / "copy")
-    assert copy.range(Bucket.KEY, b"", None) == [(b"a", b"1"), (b"b", b"2")]
-    copy.close()
-    backend.close()
-
-
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "db").write_bytes(b"not a database" * 1000)
     with pytest.raises(CorruptError, match="db"):
