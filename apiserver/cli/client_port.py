@@ -22,7 +22,7 @@ def bind_all(flags: argparse.Namespace, store: StoreConfig) -> tuple[ClientListe
     listeners: list[ClientListener] = []
     for url in store.listen_client_urls:
         try:
-            listeners.append(_bind(url))
+            listeners.append(bind(url))
         except OSError as error:
             for listener in listeners:
                 listener.socket.close()
@@ -37,7 +37,7 @@ def bind_all(flags: argparse.Namespace, store: StoreConfig) -> tuple[ClientListe
     return tuple(listeners)
 
 
-def _bind(url: str) -> ClientListener:
+def bind(url: str) -> ClientListener:
     parts = urlsplit(url)
     host = {"localhost": "127.0.0.1"}.get(parts.hostname or "", parts.hostname or "")
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)

@@ -191,7 +191,7 @@ async def test_many_watches_on_one_stream(door: RunningDoor, client: Client) -> 
     created = [await stream.read() for _ in range(500)]
     assert [answer.watch_id for answer in created] == list(range(500))
     await door.member.txn(api.TxnRequest(success=tuple(api.PutRequest(key=b"%03d" % number, value=b"") for number in range(100))))
-    seen = {}
+    seen: dict[int, list[bytes]] = {}
     while len(seen) < 100:
         answer = await stream.read()
         seen[answer.watch_id] = [event.kv.key for event in answer.events]
