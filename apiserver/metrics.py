@@ -298,97 +298,8 @@ class _StoreSeries:
         self.duration_sum = 0.0
 
 
-class StoreMetrics(Protocol):
-    """What an embedded store counts (``storage.member.metrics.MemberMetrics``)."""
-
-    @property
-    def wal_fsync_seconds(self) -> HistogramLike: ...
-    @property
-    def backend_commit_seconds(self) -> HistogramLike: ...
-    @property
-    def proposals_committed(self) -> int: ...
-    @property
-    def proposals_applied(self) -> int: ...
-    @property
-    def proposals_pending(self) -> int: ...
-    @property
-    def proposals_failed(self) -> int: ...
-    @property
-    def has_leader(self) -> bool: ...
-    @property
-    def is_leader(self) -> bool: ...
-    @property
-    def leader_changes_seen(self) -> int: ...
-    @property
-    def db_total_size_bytes(self) -> int: ...
-    @property
-    def db_in_use_bytes(self) -> int: ...
-    @property
-    def quota_backend_bytes(self) -> int: ...
-    @property
-    def current_revision(self) -> int: ...
-    @property
-    def compact_revision(self) -> int: ...
-    @property
-    def watcher_count(self) -> int: ...
-    @property
-    def lagging_watcher_count(self) -> int: ...
-    @property
-    def leases_expired_total(self) -> int: ...
-    @property
-    def apply_slow_total(self) -> int: ...
-
-
-_PHYSICAL_SIZE = "Total size of the underlying database physically allocated in bytes."
-_LOGICAL_SIZE = "Total size of the underlying database logically in use in bytes."
-_SLOW_APPLY = "The total number of slow apply requests (likely overloaded from slow disk)."
-
-
-def expose_store(store: StoreMetrics, out: Exposition) -> None:
-    """Under etcd's names."""
-
-    def one(value: float) -> tuple[tuple[Labels, float]]:
-        return (((), value),)
-
-    for name, help_text, seconds in (
-        ("etcd_disk_wal_fsync_duration_seconds", "The latency distributions of fsync called by WAL.", store.wal_fsync_seconds),
-        (
-            "etcd_disk_backend_commit_duration_seconds",
-            "The latency distributions of commit called by backend.",
-            store.backend_commit_seconds,
-        ),
-    ):
-        out.histogram(name, help_text, (((), seconds.cumulative(), seconds.sum, seconds.count),))
-    gauges: tuple[tuple[str, str, float], ...] = (
-        ("etcd_server_has_leader", "Whether or not a leader exists. 1 is existence, 0 is not.", store.has_leader),
-        ("etcd_server_is_leader", "Whether or not this member is a leader. 1 if is, 0 otherwise.", store.is_leader),
-        ("etcd_server_proposals_committed_total", "The total number of consensus proposals committed.", store.proposals_committed),
-        ("etcd_server_proposals_applied_total", "The total number of consensus proposals applied.", store.proposals_applied),
-        ("etcd_server_proposals_pending", "The current number of pending proposals to commit.", store.proposals_pending),
-        ("etcd_mvcc_db_total_size_in_bytes", _PHYSICAL_SIZE, store.db_total_size_bytes),
-        # the name it had before etcd 3.4, which dashboards still ask for
-        ("etcd_debugging_mvcc_db_total_size_in_bytes", _PHYSICAL_SIZE, store.db_total_size_bytes),
-        ("etcd_mvcc_db_total_size_in_use_in_bytes", _LOGICAL_SIZE, store.db_in_use_bytes),
-        ("etcd_server_quota_backend_bytes", "Current backend storage quota size in bytes.", store.quota_backend_bytes),
-        ("etcd_debugging_mvcc_current_revision", "The current revision of store.", store.current_revision),
-        ("etcd_debugging_mvcc_compact_revision", "The revision of the last compaction in store.", store.compact_revision),
-        ("etcd_debugging_mvcc_watcher_total", "Total number of watchers.", store.watcher_count),
-        ("etcd_debugging_mvcc_slow_watcher_total", "Total number of unsynced slow watchers.", store.lagging_watcher_count),
-    )
-    for name, help_text, value in gauges:
-        out.gauge(name, help_text, one(value))
-    counters: tuple[tuple[str, str, float], ...] = (
-        ("etcd_server_leader_changes_seen_total", "The number of leader changes seen.", store.leader_changes_seen),
-        ("etcd_server_proposals_failed_total", "The total number of failed proposals seen.", store.proposals_failed),
-        ("etcd_server_slow_apply_total", _SLOW_APPLY, store.apply_slow_total),
-        ("etcd_debugging_server_lease_expired_total", "The total number of expired leases.", store.leases_expired_total),
-    )
-    for name, help_text, value in counters:
-        out.counter(name, help_text, one(value))
-
-
-class PeerFamily(Protocol):
-    """One metric of the traffic between members (``storage.member.peer_metrics.Family``)."""
+class StoreFamily(Protocol):
+    """One metric of the store (``storage.metric_families.Family``)."""
 
     @property
     def kind(self) -> enum.Enum: ...
@@ -397,15 +308,17 @@ class PeerFamily(Protocol):
     @property
     def help(self) -> str: ...
     @property
-    def samples(self) -> Sequence[tuple[Labels, int | HistogramLike]]: ...
+    def samples(self) -> Sequence[tuple[Labels, int | float | HistogramLike]]: ...
 
 
-def expose_peers(families: Iterable[PeerFamily], out: Exposition) -> None:
-    """Under etcd's names; what has no sample yet is left out."""
+def expose_families(families: Iterable[StoreFamily], out: Exposition) -> None:
+    """What has no sample yet is left out."""
     for family in families:
-        numbers = [(labels, value) for labels, value in family.samples if isinstance(value, int)]
+        numbers = [(labels, value) for labels, value in family.samples if isinstance(value, (int, float))]
         histograms = [
-            (labels, value.cumulative(), value.sum, value.count) for labels, value in family.samples if not isinstance(value, int)
+            (labels, value.cumulative(), value.sum, value.count)
+            for labels, value in family.samples
+            if not isinstance(value, (int, float))
         ]
         if histograms:
             out.histogram(family.name, family.help, histograms)

@@ -127,13 +127,9 @@ class ApiServer:
     def _expose_store(self, out: metrics.Exposition) -> None:
         """Of the embedded store; an external one tells its own."""
         self.store_requests.expose(out)
-        collect = getattr(self._kv, "collect_metrics", None)
+        collect = getattr(self._kv, "metric_families", None)
         if collect is not None:
-            metrics.expose_store(collect(), out)
-        collect_peers = getattr(self._kv, "collect_peer_metrics", None)
-        peers = collect_peers() if collect_peers is not None else None
-        if peers is not None:
-            metrics.expose_peers(peers.families(getattr(self._kv, "member_id", 0)), out)
+            metrics.expose_families(collect(), out)
 
     def _expose_certificates(self, out: metrics.Exposition) -> None:
         if self._certificates is None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from storage import api, errors
-from storage.etcdserver import rpctypes
+from storage import api, errors, metric_families
+from storage.etcdserver import metrics, rpctypes
 from storage.etcdserver.auth import AuthService
 from storage.etcdserver.client_port import ClientPort
 from storage.etcdserver.cluster import ClusterService
@@ -23,6 +23,7 @@ from storage.etcdserver.maintenance import MaintenanceService
 from storage.etcdserver.pages import TEXT, Page
 from storage.etcdserver.reflection import ReflectionService
 from storage.etcdserver.watch import WatchService
+from storage.metric_families import Family
 
 REQUEST_OVERHEAD_BYTES: Final = 512 * 1024
 """What a gRPC message may be larger than the largest request that the store takes (etcd's)."""
@@ -41,11 +42,15 @@ _SUPPORTED_BY_LEARNERS: Final = frozenset(("/etcdserverpb.Maintenance/Status", "
 class DoorMember(api.KV, Protocol):
     """What the door needs of a member; one that is no ``Cluster`` or no ``Maintenance`` answers their calls with UNIMPLEMENTED."""
 
+    further_metrics: list[Callable[[], list[Family]]]
+
     def header(self) -> api.ResponseHeader: ...
 
     def has_leader(self) -> bool: ...
 
     def is_learner(self) -> bool: ...
+
+    def metric_families(self) -> list[Family]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +91,10 @@ class Door:
             ReflectionService(),
         ):
             self.server.add(service.handlers())
+        self._process_metrics = metrics.ProcessMetrics()
+        self._health_success = 0
+        self._health_failures = 0
+        member.further_metrics.append(self.metric_families)
         self.port = ClientPort(self.server, self.page, max_concurrent_streams=config.max_concurrent_streams)
 
     async def run(self) -> None:
@@ -110,9 +119,21 @@ class Door:
         if metadata.get(REQUIRE_LEADER) == "true" and not self._member.has_leader():
             raise rpctypes.no_leader()
 
+    def metric_families(self) -> list[Family]:
+        """What the port counts; the member tells it with its own."""
+        return metrics.families(
+            self.server.stats,
+            watch_streams=self.watches.stream_count,
+            health_success=self._health_success,
+            health_failures=self._health_failures,
+        )
+
     async def page(self, path: str) -> Page:
         """etcd's HTTP pages."""
         path, _, query = path.partition("?")
+        if path == "/metrics":
+            of_process = await asyncio.to_thread(self._process_metrics.text)
+            return Page(200, metric_families.CONTENT_TYPE, metric_families.text(self._member.metric_families()).encode() + of_process)
         if path == "/version":
             version = (await self._member.status()).version
             return _json({"etcdserver": version, "etcdcluster": ".".join(version.split(".")[:2]) + ".0"})
@@ -137,6 +158,10 @@ class Door:
                 await asyncio.wait_for(self._member.range(read), HEALTH_SECONDS_MAX)
         except (errors.StoreError, TimeoutError) as error:
             reason = f"RANGE ERROR:{error}"
+        if reason:
+            self._health_failures += 1
+        else:
+            self._health_success += 1
         return _json({"health": "false" if reason else "true", "reason": reason}, 503 if reason else 200)
 
 

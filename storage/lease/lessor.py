@@ -60,6 +60,10 @@ class Lessor:
         which must exceed an election, or every change of leader would outlive them. Without an interval (0) no checkpoints are asked
         for. Raises CorruptError."""
         self._ttl_seconds_min = ttl_seconds_min
+        # since the start, for metrics
+        self.granted_total = 0
+        self.revoked_total = 0
+        self.renewed_total = 0
         self._checkpoint_interval_seconds = checkpoint_interval_seconds
         self._is_primary = False
         self._queue = LeaseQueue()
@@ -117,6 +121,7 @@ class Lessor:
         self.check_grant(lease_id, ttl_seconds)
         lease = Lease(lease_id, max(ttl_seconds, self._ttl_seconds_min))
         self._leases[lease_id] = lease
+        self.granted_total += 1
         self._backend.put(Bucket.LEASE, schema.lease_key(lease_id), lease.encode())
         if self._is_primary:
             lease.refresh(now)
@@ -140,6 +145,7 @@ class Lessor:
         for key in sorted(lease.keys):
             txn.delete_range(key)
         assert not lease.keys, (lease_id, lease.keys)
+        self.revoked_total += 1
         del self._leases[lease_id]
         self._backend.delete(Bucket.LEASE, schema.lease_key(lease_id))
         txn.end()
@@ -150,6 +156,7 @@ class Lessor:
         ``must_clear_checkpoint`` is false, in the same moment."""
         lease = self._running_lease(lease_id, now)
         assert not lease.has_checkpoint, lease_id
+        self.renewed_total += 1
         lease.refresh(now)
         return lease.ttl_seconds
 

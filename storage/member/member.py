@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Final
 
 from storage import api, errors, maintenance
@@ -10,6 +12,7 @@ from storage.member import txn
 from storage.member.metrics import MemberMetrics
 from storage.member.peer_metrics import PeerMetrics
 from storage.member.replica import Replica
+from storage.metric_families import Family, Histogram
 
 VERSION: Final = "3.6.0"
 """The etcd version whose behaviour and layout the store has."""
@@ -187,7 +190,12 @@ class Member(Replica):
     async def defragment(self) -> api.ResponseHeader:
         """See ``maintenance.Maintenance``. Raises OSError when there is no space for a copy."""
         self._check_running()
-        await self._upkeep.defragment()
+        self.metrics.defrag_inflight += 1
+        try:
+            with self._timed(self.metrics.defrag_seconds):
+                await self._upkeep.defragment()
+        finally:
+            self.metrics.defrag_inflight -= 1
         self._observe_sizes()
         return self._machine.header()
 
@@ -195,13 +203,15 @@ class Member(Replica):
         """See ``maintenance.Maintenance``."""
         self._check_running()
         header = self._machine.header()
-        return maintenance.HashResponse(header=header, hash=await self._upkeep.hash())
+        with self._timed(self.metrics.hash_seconds):
+            return maintenance.HashResponse(header=header, hash=await self._upkeep.hash())
 
     async def hash_kv(self, revision: int = 0) -> maintenance.HashKVResponse:
         """See ``maintenance.Maintenance``."""
         self._check_running()
         header = self._machine.header()
-        found = await self._upkeep.hash_kv(revision)
+        with self._timed(self.metrics.hash_kv_seconds):
+            found = await self._upkeep.hash_kv(revision)
         return maintenance.HashKVResponse(
             header=header, hash=found.hash, compact_revision=found.compact_revision, hash_revision=found.revision
         )
@@ -209,7 +219,8 @@ class Member(Replica):
     async def snapshot(self) -> maintenance.SnapshotStream:
         """See ``maintenance.Maintenance``."""
         self._check_running()
-        size, chunks = await self._upkeep.snapshot()
+        with self._timed(self.metrics.snapshot_seconds):
+            size, chunks = await self._upkeep.snapshot()
         return maintenance.SnapshotStream(size=size, version=VERSION, chunks=chunks)
 
     # -- metrics
@@ -225,10 +236,43 @@ class Member(Replica):
             metrics.compact_revision = max(self._machine.store.compact_revision, 0)
             metrics.watcher_count = self._machine.store.watcher_count()
             metrics.lagging_watcher_count = self._machine.store.lagging_count()
-            metrics.lease_count = len(self._machine.lessor.ids())
+            lessor, counts = self._machine.lessor, self._machine.store.store.counts
+            metrics.lease_count = len(lessor.ids())
+            metrics.leases_granted_total = lessor.granted_total
+            metrics.leases_revoked_total = lessor.revoked_total
+            metrics.leases_renewed_total = lessor.renewed_total
+            metrics.puts_total = counts.puts
+            metrics.deletes_total = counts.deletes
+            metrics.ranges_total = counts.ranges
+            metrics.txns_total = counts.txns
+            metrics.events_total = counts.events
+            metrics.compacted_keys_total = counts.records_compacted
+            metrics.pending_events = self._machine.store.pending_events()
+            metrics.keys = len(self._machine.store.store.index)
+            metrics.wal_write_bytes_total = getattr(self._log, "written_bytes", 0)
+            metrics.is_learner = self.is_learner()
+            metrics.server_id = self.member_id
+            metrics.server_version = VERSION
             self._observe_sizes()
         metrics.proposals_pending = len(self._proposals) if self._running else 0
         return metrics
+
+    def metric_families(self) -> list[Family]:
+        """Everything that this member counts, under etcd's names; with what ``further_metrics`` tell."""
+        found = self.collect_metrics().families()
+        peers = self.collect_peer_metrics()
+        if peers is not None:
+            found += peers.families(self.member_id)
+        for tell in self.further_metrics:
+            found += tell()
+        return found
+
+    @contextlib.contextmanager
+    def _timed(self, histogram: Histogram) -> Iterator[None]:
+        stopwatch = self._environment.stopwatch
+        started = stopwatch()
+        yield
+        histogram.observe(stopwatch() - started)
 
     def collect_peer_metrics(self) -> PeerMetrics | None:
         """Of the traffic with the peers, where there is a transport that counts."""

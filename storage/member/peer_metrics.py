@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from storage.member.metrics import Histogram
+from storage.metric_families import Family, Histogram, Kind
 
 ROUND_TRIP_SECONDS_BOUNDS: Final = tuple(0.0001 * 2**power for power in range(16))
 SNAPSHOT_SECONDS_BOUNDS: Final = tuple(0.1 * 2**power for power in range(10))
 """Both etcd's."""
-
-
-class Kind(enum.Enum):
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One metric with its samples: labels (name, value) …, and a number or a Histogram."""
-
-    kind: Kind
-    name: str
-    help: str
-    samples: tuple[tuple[tuple[tuple[str, str], ...], int | Histogram], ...]
 
 
 @dataclass(slots=True)

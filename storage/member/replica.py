@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final
 
 from storage import api, errors, maintenance
@@ -32,6 +32,7 @@ from storage.member.tasks import Tasks
 from storage.member.transport import Transport
 from storage.member.upkeep import Upkeep
 from storage.member.wait import RequestIds
+from storage.metric_families import Family
 from storage.raft.log_storage import MemoryLogStorage
 from storage.raft.messages import ConfChange, ConfChangeType, ConfChangeV2, ConfState, Entry, Message, MessageType, SnapshotMetadata
 from storage.raft.rawnode import Config, RawNode, ReadState, Role, SoftState
@@ -71,6 +72,8 @@ class Replica:
         config.validate()
         self.config = config
         self.metrics = MemberMetrics(quota_backend_bytes=config.quota_backend_bytes)
+        self.further_metrics: list[Callable[[], list[Family]]] = []
+        """What others that serve this member count, to be told with its own."""
         self.failure: BaseException | None = None
         self.member_id = 0
         self.cluster_id = 0

@@ -160,6 +160,7 @@ class StateMachine:
         self.store.set_consistent_index(last.index, last.term)
         failpoints.hit("member.after_apply")
         seconds = stopwatch() - started
+        self._metrics.apply_seconds.observe(seconds)
         if seconds > SLOW_APPLY_SECONDS:
             self._metrics.apply_slow_total += 1
             logger.warning("applying %d entries took %.0f ms", len(entries), seconds * 1000)

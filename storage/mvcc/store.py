@@ -35,12 +35,28 @@ class LeaseAttacher(Protocol):
         """``key`` belongs to ``lease_id`` from now on, and to no other; 0 is to none."""
 
 
+class StoreCounts:
+    """Of what was done since the start, for metrics."""
+
+    __slots__ = ("deletes", "events", "puts", "ranges", "records_compacted", "txns")
+
+    def __init__(self) -> None:
+        self.puts = 0
+        self.deletes = 0
+        self.ranges = 0
+        #: transactions with more than one change
+        self.txns = 0
+        self.events = 0
+        self.records_compacted = 0
+
+
 class Store:
     """All versions of all keys. ``index`` and ``backend`` are for the transactions and the compaction of this package."""
 
     def __init__(self, backend: Backend, lessor: LeaseAttacher) -> None:
         """Load what ``backend`` holds; the lessor must have loaded its leases before. Raises CorruptError."""
         self.lessor = lessor
+        self.counts = StoreCounts()
         self._observer: Observer | None = None
         self.backend = backend
         self.index = TreeIndex()
@@ -58,6 +74,7 @@ class Store:
 
     def range(self, request: api.RangeRequest) -> read_txn.RangeResult:
         """Raises FutureRevisionError, CompactedError."""
+        self.counts.ranges += 1
         return read_txn.read_range(self, request, self.current_revision)
 
     def get(self, key: bytes, at: int | None = None) -> api.KeyValue | None:
@@ -71,6 +88,10 @@ class Store:
         """For ``WriteTxn.end``: move to the revision it wrote and tell the observer."""
         assert main == self.current_revision + 1, (main, self.current_revision)
         self.current_revision = main
+        counts = self.counts
+        counts.events += len(changes)
+        if len(changes) > 1:
+            counts.txns += 1
         if self._observer is not None:
             self._observer(main, changes)
 
@@ -98,6 +119,7 @@ class Store:
         failpoints.hit("mvcc.after_compaction_slice")
         if compaction.done:
             logger.info("finished compaction at revision %d: %d records removed", compaction.at, compaction.records_removed)
+            self.counts.records_compacted += compaction.records_removed
             self._compaction = None
         return self._compaction is not None
 

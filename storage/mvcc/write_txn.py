@@ -47,6 +47,7 @@ class WriteTxn:
         store.backend.put(Bucket.KEY, revision, kv_codec.encode_fields(key, created, main, version, value, lease))
         kv = kv_codec.new_key_value(key, created, main, version, value, lease)
         self.changes.append(api.Event(api.EventType.PUT, kv))
+        store.counts.puts += 1
         store.lessor.attach(key, lease)
         return kv
 
@@ -54,6 +55,7 @@ class WriteTxn:
         """Delete every key of the range that exists; answers how many."""
         store, main, changes = self._store, self._main, self.changes
         keys = store.index.live_keys(key, range_end)
+        store.counts.deletes += 1
         for each in keys:
             revision = revision_key(main, len(changes))
             store.backend.put(Bucket.KEY, revision + TOMBSTONE_SUFFIX, kv_codec.encode_tombstone(each))

@@ -37,6 +37,8 @@ class Wal:
         self.directory = directory
         self._lock_fd = lock_fd
         self._segment_bytes = segment_bytes
+        #: written since this log was opened; for metrics, from any thread
+        self.written_bytes = 0
         self._sync = sync
         self._metadata = b""
         self._hard_state = HardState()
@@ -183,6 +185,7 @@ class Wal:
     # -- inside
 
     def _append(self, payload: bytes) -> None:
+        self.written_bytes += len(payload)
         assert self._writer is not None, "the log is closed"
         assert len(payload) <= FRAME_BYTES_MAX, len(payload)
         frame, checksum = encode_frame(payload, number=self._number, previous=self._checksum)

@@ -79,6 +79,10 @@ class WatchableStore:
     def watcher_count(self) -> int:
         return sum(1 for _ in self._synced.watchers()) + len(self._lagging)
 
+    def pending_events(self) -> int:
+        """Events that wait in the buffers of watchers."""
+        return sum(watcher.pending_events() for watcher in (*self._synced.watchers(), *self._lagging))
+
     def lagging_count(self) -> int:
         return len(self._lagging)
 

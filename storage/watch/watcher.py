@@ -99,6 +99,9 @@ class Watcher:
 
     # What follows is for the store that made it.
 
+    def pending_events(self) -> int:
+        return sum(len(batch.events) for batch, _ in self._buffer)
+
     def has_room(self) -> bool:
         return len(self._buffer) < BUFFERED_BATCHES_MAX and self._buffered_bytes < BUFFERED_BYTES_MAX
 

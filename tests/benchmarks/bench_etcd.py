@@ -127,16 +127,16 @@ def running(kind: str, directory: Path, members: int) -> Iterator[Cluster]:
 
 async def load(target: str, case: Case, scale: float, keys: int = 10_000) -> dict[str, float]:
     """Calls a second, and milliseconds of calls at the median and at 99 of 100."""
+    clients = case.clients // case.processes
     processes = []
     for number in range(case.processes):
-        processes.append(
-            await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tests.benchmarks.grpc_load", target, case.kind, "--clients", str(case.clients // case.processes),
-                "--connections", str(min(case.clients // case.processes, 8)), "--calls", str(max(int(case.calls * scale), 10)),
-                "--value-bytes", str(case.value_bytes), "--seed", str(number), "--keys", str(keys),
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT,
-            )  # fmt: skip
-        )
+        command = [
+            sys.executable, "-m", "tests.benchmarks.grpc_load", target, case.kind, "--clients", str(clients), "--connections",
+            str(min(clients, 8)), "--calls", str(max(int(case.calls * scale), 10)), "--value-bytes", str(case.value_bytes),
+            "--seed", str(number), "--keys", str(keys),
+        ]  # fmt: skip
+        made = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+        processes.append(made)
     for process in processes:
         assert process.stdout is not None
         assert await process.stdout.readline() == b"ready\n"

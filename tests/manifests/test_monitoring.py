@@ -15,7 +15,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from apiserver.config import ServerConfig
-from apiserver.metrics import Exposition, expose_peers
+from apiserver.metrics import Exposition, expose_families
 from storage.config import MemberConfig
 from storage.member.member import Member
 from storage.member.peer_metrics import PeerMetrics
@@ -72,7 +72,7 @@ async def exposed(server_config: ServerConfig, tmp_path: Path) -> set[str]:
         counter[7] += 1
     peers.observe_round_trip(7, 0.01)
     out = Exposition()
-    expose_peers(peers.families(1), out)
+    expose_families(peers.families(1), out)
     found: set[str] = set()
     for part in (text, out.text()):
         assert list(text_string_to_metric_families(part)), "Prometheus reads it"

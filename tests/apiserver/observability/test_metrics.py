@@ -13,6 +13,7 @@ from apiserver import metrics
 from apiserver.filters.flow_control import FlowControl
 from apiserver.metrics import Exposition, RequestMetrics
 from apiserver.request.request_context import RequestContext, RequestInfo
+from storage.member.metrics import MemberMetrics
 
 
 def context(path: str = "/x", method: str = "GET", status: int = 200, **info: Any) -> RequestContext:
@@ -92,23 +93,11 @@ def test_requests_in_flight() -> None:
 
 
 async def test_the_endpoint_tells_of_store_and_process() -> None:
-    class Fsync:
-        count, sum = 3, 0.25
-
-        def cumulative(self) -> list[tuple[float, int]]:
-            return [(0.001, 1), (float("inf"), 3)]
-
-    class Store:
-        wal_fsync_seconds = Fsync()
-        backend_commit_seconds = Fsync()
-        has_leader = is_leader = True
-        proposals_committed = proposals_applied = proposals_pending = proposals_failed = leader_changes_seen = 1
-        db_total_size_bytes, db_in_use_bytes, quota_backend_bytes = 4096, 1024, 2**31
-        current_revision, compact_revision, watcher_count, lagging_watcher_count = 77, 5, 2, 0
-        leases_expired_total = apply_slow_total = 0
-
+    store = MemberMetrics(db_total_size_bytes=4096, current_revision=77, leader_changes_seen=1, has_leader=True)
+    for seconds in (0.0005, 0.1, 0.1):
+        store.wal_fsync_seconds.observe(seconds)
     app = FastAPI()
-    app.include_router(metrics.router([RequestMetrics().expose, lambda out: metrics.expose_store(Store(), out)]))
+    app.include_router(metrics.router([RequestMetrics().expose, lambda out: metrics.expose_families(store.families(), out)]))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
         answer = await client.get("/metrics")
     assert answer.headers["content-type"] == metrics.CONTENT_TYPE
