@@ -107,7 +107,7 @@ def etcdctl_line(members: Sequence[Plan], pki: Pki) -> str:
 
 
 def announcement(members: Sequence[Plan], processes: dict[str, int], admin: Path, etcdctl: str, directory: Path) -> str:
-    lines = [f"{len(members)} members serve one cluster:", ""]
+    lines = [f"{len(members)} members serve one cluster:" if len(members) > 1 else "One member serves:", ""]
     lines += [
         f"  {plan.name}  {plan.server}  peers {plan.peer_url}  etcd {plan.client_url}  process {processes[plan.name]}" for plan in members
     ]

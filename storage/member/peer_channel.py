@@ -106,6 +106,7 @@ class MessageChannel:
         """Whether all was taken."""
         connection = self._connection
         if connection is None or connection.closed:
+            self._link.metrics.sent_failures[self._link.member_id] += len(frames)
             return False
         if not connection.paused and not self._queue:
             self._write(connection, frames)

@@ -9,6 +9,7 @@ counted, not time, so that a process which was stopped itself does not condemn a
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -213,6 +214,8 @@ def describe(error: BaseException) -> str:
     """One line of what went wrong with a connection."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message} (members must trust one authority)"
     return str(error).partition("\n")[0] or type(error).__name__
 
 

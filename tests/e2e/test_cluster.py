@@ -57,6 +57,18 @@ def test_every_member_answers_kubectl_and_sees_what_the_others_wrote(cluster: Cl
             assert f"kubectl-{member.name}" in kubectl(other, "get", "configmaps", "-o", "name")
 
 
+def test_the_traffic_between_members_and_the_ends_of_certificates_are_told(cluster: ClusterProcesses) -> None:
+    for member in cluster.members:
+        found = member.metrics()
+        assert sum(value for name, value in found.items() if name.startswith("etcd_network_active_peers{")) == 2
+        for name in ("sent_bytes_total{To=", "received_bytes_total{From=", "round_trip_time_seconds_count{To="):
+            moved = [value for sample, value in found.items() if sample.startswith(f"etcd_network_peer_{name}")]
+            assert len(moved) == 2 and min(moved) > 0, name
+        ends = {sample for sample, value in found.items() if sample.startswith("sampan_certificate_exp") and value > time.time()}
+        for purpose in ("apiserver", "client-ca", "etcd-peer", "etcd-peer-ca"):
+            assert any(f'purpose="{purpose}"' in sample for sample in ends), purpose
+
+
 def test_the_leader_is_killed_and_nothing_acknowledged_is_lost_nor_a_watch_disturbed(cluster: ClusterProcesses) -> None:
     leader = cluster.leader()
     survivors = cluster.others(leader)

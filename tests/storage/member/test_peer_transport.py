@@ -206,6 +206,7 @@ async def test_a_stranger_is_refused(running: contextlib.AsyncExitStack, files: 
     dialler, listener = (stranger, ours) if side == "dials" else (ours, stranger)
     dialler.knows(listener)
     await until(lambda: dialler.transport._peers[listener.member_id].link.last_problem)
+    assert "members must trust one authority" in dialler.transport._peers[listener.member_id].link.last_problem
     dialler.transport.send([heartbeat(dialler.member_id, listener.member_id)])
     await until(lambda: dialler.handler.unreachable)
     assert not listener.handler.messages
