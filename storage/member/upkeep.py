@@ -6,11 +6,10 @@ meanwhile.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
 from storage.backend.backend import BackendView
-from storage.member.environment import RunBlocking, run_in_thread
+from storage.member.environment import RunBlocking, run_in_thread, run_to_end
 from storage.mvcc.kv_hash import KvHash, KvHasher
 from storage.snapshot.database import Snapshot, ViewSource, database_hash, ignores_own
 from storage.watch.watchable_store import WatchableStore
@@ -53,20 +52,12 @@ class Upkeep:
         """Rewrite the backend's file without its holes. Raises OSError (no space), UnavailableError."""
         defragmentation = self._store.store.backend.begin_defragmentation()
         try:
-            await self._run_to_end(defragmentation.catch_up)
+            # A thread that writes the copy cannot be stopped: a cancellation takes effect between two steps.
+            await run_to_end(self._run, defragmentation.catch_up)
             while not defragmentation.maybe_finish():
-                await self._run_to_end(defragmentation.catch_up)
+                await run_to_end(self._run, defragmentation.catch_up)
         finally:
             defragmentation.abandon()
-
-    async def _run_to_end(self, function: Callable[[], None]) -> None:
-        """Cancelling takes effect only when ``function`` is done."""
-        running = asyncio.ensure_future(self._run(function))
-        try:
-            await asyncio.shield(running)
-        except asyncio.CancelledError:
-            await asyncio.wait((running,))
-            raise
 
 
 class SnapshotChunks(AsyncIterator[bytes]):
