@@ -88,7 +88,11 @@ def test_thesis_4_1_a_new_leader_lets_no_change_in_before_it_applied_what_it_fou
     cluster.work_until(lambda: cluster.node(2).status().role is Role.LEADER)
     assert cluster.node(2).status().applied < 2
     cluster.node(2).propose_conf_change(ConfChange(ADD, 4))
+    cluster.heal()
     cluster.stabilize()
+    cluster.node(2).tick()
+    cluster.stabilize()
+    assert cluster.node(2).status().applied == 4
     assert cluster.node(2).conf_state() == ConfState((1, 2))
 
 
