@@ -237,6 +237,7 @@ class Member(Replica):
             metrics.watcher_count = self._machine.store.watcher_count()
             metrics.lagging_watcher_count = self._machine.store.lagging_count()
             lessor, counts = self._machine.lessor, self._machine.store.store.counts
+            metrics.snapshot_apply_in_progress = self._receiver.is_busy
             metrics.lease_count = len(lessor.ids())
             metrics.leases_granted_total = lessor.granted_total
             metrics.leases_revoked_total = lessor.revoked_total

@@ -20,6 +20,9 @@ class MemberMetrics:
     proposals_failed: int = 0  # etcd_server_proposals_failed_total
     has_leader: bool = False  # etcd_server_has_leader
     is_leader: bool = False  # etcd_server_is_leader
+    snapshot_apply_in_progress: bool = False  # etcd_server_snapshot_apply_in_progress_total
+    read_indexes_failed: int = 0  # linearizable reads that timed out; etcd_server_read_indexes_failed_total
+    read_indexes_slow: int = 0  # questions to the leader that were asked again; etcd_server_slow_read_indexes_total
     leader_changes_seen: int = 0  # etcd_server_leader_changes_seen_total
     db_total_size_bytes: int = 0  # etcd_mvcc_db_total_size_in_bytes
     db_in_use_bytes: int = 0  # etcd_mvcc_db_total_size_in_use_in_bytes
@@ -72,6 +75,13 @@ class MemberMetrics:
             single(gauge, "etcd_server_has_leader", "Whether or not a leader exists. 1 is existence, 0 is not.", self.has_leader),
             single(gauge, "etcd_server_is_leader", "Whether or not this member is a leader. 1 if is, 0 otherwise.", self.is_leader),
             single(gauge, "etcd_server_is_learner", "Whether or not this member is a learner. 1 if is, 0 otherwise.", self.is_learner),
+            single(gauge, "etcd_server_snapshot_apply_in_progress_total",
+                   "1 if the server is applying the incoming snapshot. 0 if none.", self.snapshot_apply_in_progress),
+            single(counter, "etcd_server_read_indexes_failed_total", "The total number of failed read indexes seen.",
+                   self.read_indexes_failed),
+            single(counter, "etcd_server_slow_read_indexes_total",
+                   "The total number of pending read indexes not in sync with leader's or timed out read index requests.",
+                   self.read_indexes_slow),
             single(counter, "etcd_server_leader_changes_seen_total", "The number of leader changes seen.", self.leader_changes_seen),
             single(gauge, "etcd_server_proposals_committed_total", "The total number of consensus proposals committed.",
                    self.proposals_committed),

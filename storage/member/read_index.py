@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from storage import errors
+from storage.member.metrics import MemberMetrics
 from storage.raft.rawnode import ReadState
 
 RETRY_SECONDS: Final = 0.5
@@ -40,10 +41,13 @@ class _Round:
 class ReadIndex:
     """``ask(context)`` puts the question; False when it is known at once that no answer will come (no leader)."""
 
-    def __init__(self, *, ask: Callable[[bytes], bool], new_context: Callable[[], bytes], applied_index: Callable[[], int]) -> None:
+    def __init__(
+        self, *, ask: Callable[[bytes], bool], new_context: Callable[[], bytes], applied_index: Callable[[], int], metrics: MemberMetrics
+    ) -> None:
         self._ask = ask
         self._new_context = new_context
         self._applied_index = applied_index
+        self._metrics = metrics
         self._loop = asyncio.get_running_loop()
         self._next: deque[_Reader] = deque()
         self._round: _Round | None = None
@@ -100,8 +104,12 @@ class ReadIndex:
             while readers and (readers[0].since <= now - timeout_seconds or readers[0].future.done()):
                 future = readers.popleft().future
                 if not future.done():
+                    self._metrics.read_indexes_failed += 1
                     future.set_exception(errors.RequestTimeoutError())
-        if (self._round is None and self._next) or (self._round is not None and now - self._round.asked_at >= RETRY_SECONDS):
+        if self._round is None:
+            self._restart()
+        elif now - self._round.asked_at >= RETRY_SECONDS:
+            self._metrics.read_indexes_slow += 1
             self._restart()
 
     def fail_all(self, error: errors.StoreError) -> None:

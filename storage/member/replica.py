@@ -309,6 +309,7 @@ class Replica:
             ask=self._raft.maybe_read_index,
             new_context=lambda: context_of_member + request_ids.next().to_bytes(8, "big"),
             applied_index=lambda: machine.applied_index,
+            metrics=self.metrics,
         )
         self._receiver = SnapshotReceiver(self.config, environment, self.metrics, self._raft)
         self._calls = PeerCalls()

@@ -105,12 +105,17 @@ class SnapshotReceiver:
         """Whether Raft has taken a snapshot that is not in place yet."""
         return self._awaited_index is not None
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a database is being received or put in place."""
+        return self._is_receiving or self.is_installing
+
     async def receive(self, message: Message, chunks: AsyncIterator[bytes]) -> None:
         """Steps 1 and 2, then ask Raft. Raises UnavailableError when another is under way, SnapshotFileError for what is damaged,
         DataDirError, OSError."""
         assert message.snapshot is not None, message
         index = message.snapshot.metadata.index
-        if self._is_receiving or self.is_installing:
+        if self.is_busy:
             raise errors.UnavailableError("etcdserver: another snapshot is being received")
         self._is_receiving = True
         backends, run = self._environment.backends, self._environment.run_blocking

@@ -29,8 +29,7 @@ ABSENT = {
     r"etcd_debugging_snap_save_\w+|etcd_snap_\w+": "this store's snapshots are markers in the log; nothing is saved",
     r"etcd_mvcc_db_open_read_transactions": "LMDB's readers hold nothing up that an operator could act on",
     r"etcd_server_heartbeat_send_failures_total": "peers' failures are in etcd_network_peer_sent_failures_total",
-    r"etcd_server_learner_promote_successes|etcd_server_snapshot_apply_in_progress_total": "seen in member list and in the log",
-    r"etcd_server_(read_indexes_failed|slow_read_indexes)_total": "failed reads are in grpc_server_handled_total",
+    r"etcd_server_learner_promote_successes": "seen in member list and in the log",
     r"process_virtual_memory_max_bytes": "prometheus-client does not tell it",
 }
 """Names that etcd has and we deliberately have not, with the reason."""

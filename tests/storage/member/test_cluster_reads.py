@@ -62,6 +62,7 @@ async def test_a_leader_that_was_cut_off_answers_no_read(cluster: Cluster, monke
         await old.txn(api.TxnRequest(success=(api.RangeRequest(key=b"k"),)))
     with pytest.raises(errors.RequestTimeoutError):
         await old.leases()
+    assert old.collect_metrics().read_indexes_failed == 4
     assert await value_of(old, b"k", serializable=True) == b"old"  # asked for: it may lag
     cluster.network.heal()
     await until(lambda: not old.metrics.is_leader and old.metrics.has_leader)
