@@ -3,8 +3,10 @@
     client_port    listener, TLS, which of HTTP/2 and HTTP/1.1 a connection speaks
       http2        frames, streams, flow control (RFC 9113); headers by the ``hpack`` library
         grpc_server    gRPC over HTTP/2: methods, messages, deadlines, status
-          kv watch lease cluster maintenance lock election auth health reflection    one file a service
+          kv watch lease cluster maintenance concurrency auth health reflection    one file a service
+                       (concurrency: locks and elections)
       pages        /metrics, /health, /version … for HTTP/1.1 and HTTP/2 alike
+    door            all of it over one member; metrics: what it counts
     convert rpctypes    requests and answers to and from ``storage.api``; errors to etcd's codes and texts
 
 HTTP/2 is our own and not grpcio's: in this process grpcio answers 2,400 empty calls a second on one core, and cannot share its port
