@@ -165,3 +165,33 @@ def test_a_kubeconfig_of_several_servers_has_a_context_for_each(tmp_path: Path) 
         "m2": ("https://127.0.0.1:2", "ann"),
     }
     assert found["current-context"] == "m1"
+
+
+def test_certificates_that_are_given_are_used(tmp_path: Path) -> None:
+    given = Pki(tmp_path / "given", NOW)
+    pair, server = given.etcd_peer("m1", ("127.0.0.1",)), given.etcd_server("m1", ())
+    authority = str(given.etcd_ca().certificate)
+    found = settings(
+        tmp_path / "own", "--listen-peer-urls", "https://127.0.0.1:21204",
+        "--peer-cert-file", str(pair.certificate), "--peer-key-file", str(pair.key), "--peer-trusted-ca-file", authority,
+        "--cert-file", str(server.certificate), "--key-file", str(server.key), "--trusted-ca-file", authority,
+    )  # fmt: skip
+    assert (found["peer_cert_file"], found["peer_key_file"]) == (pair.certificate, pair.key)
+    assert (found["cert_file"], found["key_file"]) == (server.certificate, server.key)
+    assert str(found["peer_trusted_ca_file"]) == str(found["trusted_ca_file"]) == authority
+
+
+def test_a_certificate_without_a_word_on_whom_to_trust_is_refused(tmp_path: Path) -> None:
+    pair = Pki(tmp_path / "given", NOW).etcd_peer("m1", ())
+    with pytest.raises(UsageError, match="--peer-cert-file needs --peer-trusted-ca-file"):
+        settings(
+            tmp_path / "own", "--listen-peer-urls", "https://127.0.0.1:21204", "--peer-cert-file", str(pair.certificate),
+            "--peer-key-file", str(pair.key),
+        )  # fmt: skip
+
+
+def test_a_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
+    pki = Pki(tmp_path / "given", NOW)
+    pair, other = pki.etcd_peer("m1", ()), pki.etcd_server("m1", ())
+    with pytest.raises(CommandError, match="not a certificate and its key"):
+        settings(tmp_path / "own", "--cert-file", str(pair.certificate), "--key-file", str(other.key))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import time
@@ -87,6 +88,25 @@ def test_the_leader_is_killed_and_nothing_acknowledged_is_lost_nor_a_watch_distu
         assert member.names("kill-") == there
     for watch in watches:
         watch.check(there)
+
+
+@pytest.mark.skipif("SAMPAN_KILL_ROUNDS" not in os.environ, reason="a long run: SAMPAN_KILL_ROUNDS says how many")
+def test_one_after_the_other_is_killed_or_stopped_under_load(cluster: ClusterProcesses) -> None:
+    """Any one of them, leader or not, by a number that is printed when it fails."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    rng = random.Random(seed)
+    print(f"seed {seed}")
+    with Writers(cluster.members, "rounds") as writers:
+        for _ in range(int(os.environ["SAMPAN_KILL_ROUNDS"])):
+            victim, kill = rng.choice(cluster.members), rng.random() < 0.5
+            writers.wait_for(10)
+            victim.kill() if kill else victim.pause()
+            writers.wait_for(rng.randrange(5, 150))
+            victim.launch() if kill else victim.resume()
+            eventually(victim.is_ready, f"{victim.name} is back\n{victim.log.read_text()}", 60)
+    lists = [member.names("rounds-") for member in cluster.members]
+    assert lists[0] == lists[1] == lists[2]
+    assert writers.names() <= set(lists[0])
 
 
 def test_without_a_quorum_requests_are_refused_in_time_and_go_on_once_it_is_back(cluster: ClusterProcesses) -> None:
