@@ -8,7 +8,6 @@ entry on a store in memory.
 from __future__ import annotations
 
 import ast
-import contextlib
 import multiprocessing
 import os
 import random
@@ -18,21 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from storage import api, errors, failpoints
-from storage.backend.lmdb_backend import LmdbBackend
-from storage.backend.memory_backend import MemoryBackend
-from storage.lease.lessor import Lessor
+from storage import api, failpoints
 from storage.member import request as log_request
-from storage.member.applier import Applier
 from storage.member.member import Member
-from storage.mvcc.kv_hash import KvHash, hash_kv
-from storage.mvcc.store import Store
-from storage.raft.messages import Entry
-from storage.watch.watchable_store import WatchableStore
+from storage.mvcc.kv_hash import hash_kv
 from tests.robustness import crash_process, kv_model
 from tests.robustness.crash_process import EXIT_CODE, Job
 from tests.robustness.journal import Journal
 from tests.robustness.linearizability import check_against_log, requests_of
+from tests.robustness.offline import hash_of_file, replay
 from tests.robustness.watch_promises import Truth, check_watch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,45 +122,6 @@ class Crashes:
         assert leases <= {request.id for request in log if isinstance(request, log_request.LeaseGrantRequest)}
         replayed = replay(entries)
         assert found_hash == hash_kv(replayed)
-
-
-def hash_of_file(path: Path) -> KvHash:
-    """HashKV of a member that is down."""
-    backend = LmdbBackend(path)
-    try:
-        return hash_kv(Store(backend, Lessor(backend)))
-    finally:
-        backend.close()
-
-
-def replay(entries: list[Entry]) -> Store:
-    """A store in memory that applied the whole log."""
-    backend = MemoryBackend()
-    lessor = Lessor(backend)
-    watchable = WatchableStore(backend, lessor)
-
-    def header(revision: int) -> api.ResponseHeader:
-        return api.ResponseHeader(cluster_id=1, member_id=1, revision=revision, raft_term=1)
-
-    applier = Applier(watchable, lessor, make_header=header, monotonic=lambda: 0.0)
-    for request in requests_of(entries):
-        with contextlib.suppress(errors.StoreError):
-            match request:
-                case api.PutRequest():
-                    applier.put(request)
-                case api.DeleteRangeRequest():
-                    applier.delete_range(request)
-                case api.TxnRequest():
-                    applier.txn(request)
-                case log_request.CompactionRequest():
-                    applier.compact(request.revision)
-                case log_request.LeaseGrantRequest():
-                    applier.lease_grant(request.id, request.ttl_seconds)
-                case log_request.LeaseRevokeRequest():
-                    applier.lease_revoke(request.id)
-    while watchable.compaction_step():
-        pass
-    return watchable.store
 
 
 def points_in_code() -> set[str]:
