@@ -14,6 +14,7 @@ from storage import api, errors
 from storage.config import MemberConfig, check_url
 from storage.maintenance import ClusterMember, MembersResponse
 from storage.member import peer_calls
+from storage.member import request as log_request
 from storage.member.environment import Environment
 from storage.member.membership import encode_context, new_member_id
 from storage.member.peer_calls import PeerCalls
@@ -151,9 +152,20 @@ class ClusterService:
         ]
         return min(since)[1] if since else None
 
-    async def introduce(self, member: ClusterMember) -> None:
-        """Put a member that votes already on the list."""
-        await self._configure(ConfChangeType.ADD_NODE, member.id, encode_context(member))
+    async def publish(self) -> None:
+        """Have the list say this member's name and where clients reach it. Returns at once if it does. Raises as a write."""
+        config, member_id = self._config, self._headers.member_id
+        client_urls = tuple(config.advertise_client_urls)
+        mine = self._membership.members.get(member_id)
+        if mine is None and self._raft.node.conf_state().voters == (member_id,):
+            # A directory from before there were lists: the log must name this member before it names others.
+            mine = ClusterMember(id=member_id, peer_urls=config.peer_urls())
+            await self._configure(ConfChangeType.ADD_NODE, member_id, encode_context(mine))
+        if mine is None:
+            raise errors.MemberNotFoundError()  # the log that names it is yet to come
+        if (mine.name, mine.client_urls) != (config.name, client_urls):
+            request = log_request.MemberAttributesRequest(member_id=member_id, name=config.name, client_urls=client_urls)
+            await self._proposals.write(request)
 
     # -- inside
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +14,9 @@ from storage.member.disk_worker import Log
 from storage.member.environment import Environment, Lock
 from storage.member.metrics import MemberMetrics
 from storage.raft import codec
+from storage.raft.log_storage import MemoryLogStorage
 from storage.raft.messages import ConfState, HardState, SnapshotMetadata
+from storage.raft.rawnode import Config, RawNode
 from storage.wal.wal import Replay
 
 logger = logging.getLogger(__name__)
@@ -98,3 +101,28 @@ def open_backend(config: MemberConfig, environment: Environment, metrics: Member
         sync=not config.unsafe_no_fsync,
         on_commit=metrics.backend_commit_seconds.observe,
     )
+
+
+def make_node(
+    config: MemberConfig,
+    opened: OpenedLog,
+    *,
+    conf_state: ConfState,
+    applied: int,
+    uncommitted_bytes_max: int,
+    rng: random.Random,
+) -> tuple[RawNode, MemoryLogStorage]:
+    """The Raft node and its log in memory. ``conf_state`` is the configuration at ``applied``, which the backend holds."""
+    replay = opened.replay
+    begin = SnapshotMetadata(conf_state, replay.snapshot.index, replay.snapshot.term)
+    log_storage = MemoryLogStorage(begin, replay.hard_state)
+    log_storage.append(replay.entries)
+    node_config = Config(
+        id=opened.identity.member_id,
+        election_ticks=config.election_timeout_ms // config.heartbeat_interval_ms,
+        heartbeat_ticks=1,
+        uncommitted_bytes_max=uncommitted_bytes_max,
+        pre_vote=config.pre_vote,
+        applied=applied,
+    )
+    return RawNode(node_config, log_storage, rng), log_storage

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +32,9 @@ APPLY_ROUNDS_MAX: Final = 4
 
 DEFERRED_TICKS_MAX: Final = 10
 """For so many ticks a proposal is offered again that nobody takes because leadership is being handed over; then it is dropped."""
+
+FORWARDED_BYTES_MAX: Final = 1024 * 1024
+"""Of proposals that travel to the leader in one message; a larger one travels alone. What no transport carries would be lost."""
 
 RECEIVED_MAX: Final = 4096
 """Messages taken in between two passes; beyond it they are dropped, as a network would. Raft sends them again."""
@@ -298,13 +301,17 @@ class RaftLoop:
         if self._proposals_are_held:
             self._proposals_are_held = False
             proposals = [data for data in proposals if callbacks.is_awaited(data)]
-        try:
-            node.propose_many(proposals)
-        except ProposalDroppedError:
-            if node.status().lead_transferee:
-                self._proposals, self._proposals_are_held = proposals, True  # for the new leader
-            else:
-                callbacks.dropped(proposals)
+        batches = [proposals] if node.status().role is Role.LEADER else list(_batches(proposals))
+        for position, batch in enumerate(batches):
+            try:
+                node.propose_many(batch)
+            except ProposalDroppedError:
+                rest = [data for later in batches[position:] for data in later]
+                if node.status().lead_transferee:
+                    self._proposals, self._proposals_are_held = rest, True  # for the new leader
+                else:
+                    callbacks.dropped(rest)
+                return
 
     def _work(self) -> None:
         node = self.node
@@ -386,3 +393,17 @@ class RaftLoop:
 
     def _failed_in_thread(self, error: BaseException) -> None:
         self._loop.call_soon_threadsafe(self._fail, error)
+
+
+def _batches(proposals: list[bytes]) -> Iterator[list[bytes]]:
+    """All of them, in order, in lists of up to ``FORWARDED_BYTES_MAX``."""
+    batch: list[bytes] = []
+    size = 0
+    for data in proposals:
+        if batch and size + len(data) > FORWARDED_BYTES_MAX:
+            yield batch
+            batch, size = [], 0
+        batch.append(data)
+        size += len(data)
+    if batch:
+        yield batch

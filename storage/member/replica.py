@@ -33,9 +33,8 @@ from storage.member.transport import Transport
 from storage.member.upkeep import Upkeep
 from storage.member.wait import RequestIds
 from storage.metric_families import Family
-from storage.raft.log_storage import MemoryLogStorage
 from storage.raft.messages import ConfChange, ConfChangeType, ConfChangeV2, ConfState, Entry, Message, MessageType, SnapshotMetadata
-from storage.raft.rawnode import Config, RawNode, ReadState, Role, SoftState
+from storage.raft.rawnode import ReadState, Role, SoftState
 
 logger = logging.getLogger(__name__)
 
@@ -250,25 +249,16 @@ class Replica:
         membership = self._machine.membership
         if self.member_id in membership.removed:
             raise errors.MemberRemovedError()
-        index = self._machine.applied_index
-        consistent_index.check(index, replay, backend_file=str(config.backend_file()), log_dir=str(config.log_dir()))
-        log_storage = self._log_storage = MemoryLogStorage(
-            SnapshotMetadata(membership.conf_state() or replay.snapshot.conf_state, replay.snapshot.index, replay.snapshot.term),
-            replay.hard_state,
+        consistent_index.check(self._machine.applied_index, replay, backend_file=str(config.backend_file()), log_dir=str(config.log_dir()))
+        node, log_storage = opening.make_node(
+            config,
+            beginning.opened,
+            conf_state=membership.conf_state() or replay.snapshot.conf_state,
+            applied=self._machine.applied_index,
+            uncommitted_bytes_max=PENDING_BYTES_MAX,
+            rng=random.Random(self._rng.getrandbits(64)),
         )
-        log_storage.append(replay.entries)
-        node = RawNode(
-            Config(
-                id=self.member_id,
-                election_ticks=config.election_timeout_ms // config.heartbeat_interval_ms,
-                heartbeat_ticks=1,
-                uncommitted_bytes_max=PENDING_BYTES_MAX,
-                pre_vote=config.pre_vote,
-                applied=index,
-            ),
-            log_storage,
-            random.Random(self._rng.getrandbits(64)),
-        )
+        self._log_storage = log_storage
         log_storage.use_snapshots_of(lambda: SnapshotMetadata(node.conf_state(), self._machine.applied_index, self._machine.applied_term))
         self._raft = RaftLoop(
             node,
@@ -383,25 +373,11 @@ class Replica:
 
     async def _publish(self) -> None:
         """Tell the cluster this member's name and where clients reach it, until the list says so."""
-        config, membership = self.config, self._machine.membership
-        request = log_request.MemberAttributesRequest(
-            member_id=self.member_id, name=config.name, client_urls=tuple(config.advertise_client_urls)
-        )
         while self.failure is None:
             try:
-                if not self._ready.done():
-                    await self.wait_ready()
-                mine = membership.members.get(self.member_id)
-                if mine is None and self._raft.node.conf_state().voters == (self.member_id,):
-                    # A directory from before there were lists: the log must name this member before it names others.
-                    member = maintenance.ClusterMember(id=self.member_id, peer_urls=config.peer_urls())
-                    await self._cluster.introduce(member)
-                    continue
-                elif mine is not None and (mine.name, mine.client_urls) == (request.name, request.client_urls):
-                    return
-                elif mine is not None:
-                    await self._proposals.write(request)
-                    continue
+                await self.wait_ready()
+                await self._cluster.publish()
+                return
             except errors.MemberRemovedError:
                 return
             except errors.StoreError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -14,6 +15,13 @@ from storage.raft.messages import ConfState, SnapshotMetadata
 SEGMENTS_MAX: Final = 4
 """A marker is also due when the log has grown beyond so many files, so that a log of few large entries stays small on disk, and at a
 restart in memory."""
+
+CATCH_UP_BYTES_MAX: Final = 128 * 1024 * 1024
+"""Of entry data kept in memory for followers that lag. Entries may be a megabyte each; a follower that lacks so much is sent the database
+in the same time."""
+
+WEIGH_EVERY: Final = 10
+"""Looks at the log in memory from one weighing to the next: it is a pass over all entries."""
 
 
 class Snapshotter:
@@ -37,6 +45,7 @@ class Snapshotter:
         self._catch_up_entries = catch_up_entries
         self._marked_index = marked_index
         self._mark = mark
+        self._looks = 0
 
     def restored(self, backend: Backend, index: int) -> None:
         """The log begins anew after ``index``, on another backend."""
@@ -58,10 +67,20 @@ class Snapshotter:
 
     def maybe_compact_memory(self, applied: int) -> bool:
         """Forget applied entries in memory; a follower that lacks them is sent the backend."""
-        if self._log_storage.entry_count() <= self._catch_up_entries:
+        keep = self._catch_up_entries
+        self._looks += 1
+        if keep and self._looks % WEIGH_EVERY == 0 and self._weight() > CATCH_UP_BYTES_MAX:
+            keep = min(keep, self._log_storage.entry_count()) // 2
+        if self._log_storage.entry_count() <= keep or applied - keep < self._log_storage.first_index():
             return False
-        self._log_storage.compact(applied - self._catch_up_entries)
+        self._log_storage.compact(applied - keep)
         return True
+
+    def _weight(self) -> int:
+        """Bytes of the entries in memory."""
+        log = self._log_storage
+        entries = log.entries(log.first_index(), log.last_index() + 1, sys.maxsize) if log.entry_count() else []
+        return sum([len(entry.data) for entry in entries])
 
     def _durable(self, conf_state: ConfState) -> SnapshotMetadata:
         """What a crash now would leave of the backend. ``conf_state`` is that of the log's beginning, if the backend holds none."""

@@ -11,11 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from storage import errors
+from storage import api, errors
 from storage.backend.backend import Bucket
 from storage.maintenance import ClusterMember
 from storage.member import cluster_service
+from storage.member import request as log_request
 from storage.member.membership import new_cluster_id, new_member_id
+from storage.member.opening import Identity
+from storage.raft.messages import ConfState, Entry, HardState, SnapshotMetadata
+from storage.wal.wal import Wal
 from tests.storage.member.cluster import Cluster, put, running_cluster, until, value_of
 
 
@@ -214,6 +218,27 @@ async def test_the_only_member_stays(tmp_path: Path) -> None:
         with pytest.raises(errors.NotEnoughStartedMembersError):
             await member.member_remove(member.member_id)
         await put(member, b"k")
+
+
+async def test_a_directory_from_before_there_were_lists_opens_and_can_grow(tmp_path: Path) -> None:
+    """Its log begins with one voter of a random id and names nobody."""
+    cluster = Cluster(tmp_path, 1)
+    identity = Identity(member_id=77, cluster_id=88)
+    log = Wal.create(tmp_path / "m1" / "member" / "wal", metadata=identity.encode(), snapshot=SnapshotMetadata(ConfState((77,))))
+    put_entry = log_request.encode(5, api.PutRequest(key=b"old", value=b"1"))
+    log.save(HardState(1, 77, 1), [Entry(1, 1), Entry(1, 2, put_entry)])
+    log.close()
+    try:
+        member = await cluster.start("m1")
+        assert (member.member_id, member.cluster_id) == (77, 88)
+        assert await value_of(member, b"old") == b"1"
+        assert [(one.id, one.name) for one in (await member.members()).members] == [(77, "m1")]
+        await join(cluster, "m2")
+        await cluster.ready()
+        assert await value_of(cluster.members["m2"], b"old") == b"1"
+        assert cluster.members["m2"]._raft.node.conf_state().voters == tuple(sorted((77, cluster.members["m2"].member_id)))
+    finally:
+        await cluster.stop_all()
 
 
 async def test_a_cluster_of_one_grows_to_three(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from storage import errors
+from storage.member.raft_loop import FORWARDED_BYTES_MAX
+from storage.raft.messages import Message, MessageType
 from tests.storage.member.cluster import put, running_cluster, value_of
 
 
@@ -81,3 +84,19 @@ async def test_a_stalled_process_starts_no_elections_when_it_goes_on(tmp_path: P
             late += 60.0
             await put(cluster.followers()[0], b"k%d" % number)
         assert (cluster.leader(), cluster.leader().raft_term) == (leader, term)
+
+
+async def test_a_follower_forwards_in_messages_that_a_transport_carries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_cluster(tmp_path) as cluster:
+        follower = cluster.followers()[0]
+        sizes: list[int] = []
+        send = follower._raft._callbacks.send
+
+        def measure(messages: list[Message]) -> None:
+            sizes.extend(sum(len(entry.data) for entry in one.entries) for one in messages if one.type is MessageType.PROPOSE)
+            send(messages)
+
+        monkeypatch.setattr(follower._raft, "_callbacks", replace(follower._raft._callbacks, send=measure))
+        await asyncio.gather(*(put(follower, b"k%d" % number, bytes(300_000)) for number in range(20)))
+        assert sum(sizes) > 20 * 300_000
+        assert max(sizes) <= FORWARDED_BYTES_MAX

@@ -11,6 +11,7 @@ from storage.backend import schema
 from storage.backend.memory_backend import MemoryBackend
 from storage.config import MemberConfig
 from storage.member import consistent_index
+from storage.member import snapshotter as snapshotter_module
 from storage.member.disk_worker import DiskWorker, MarkerJob, SaveJob
 from storage.member.metrics import Histogram
 from storage.member.quota import Quota
@@ -199,3 +200,13 @@ def test_applied_entries_are_forgotten_in_memory() -> None:
     snapshotter = Snapshotter(MemoryBackend(), log, snapshot_count=9, catch_up_entries=2, marked_index=0, mark=lambda mark: None)
     assert snapshotter.maybe_compact_memory(8)
     assert (log.first_index(), log.last_index()) == (7, 10)
+
+
+def test_large_entries_are_forgotten_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshotter_module, "CATCH_UP_BYTES_MAX", 1000)
+    log = MemoryLogStorage(SnapshotMetadata(ConfState((1,))))
+    log.append([Entry(1, index, bytes(300)) for index in range(1, 11)])
+    snapshotter = Snapshotter(MemoryBackend(), log, snapshot_count=9, catch_up_entries=5000, marked_index=0, mark=lambda mark: None)
+    for _ in range(3 * snapshotter_module.WEIGH_EVERY):
+        snapshotter.maybe_compact_memory(10)
+    assert 0 < log.entry_count() * 300 <= 1000
