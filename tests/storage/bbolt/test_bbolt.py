@@ -66,6 +66,7 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
     assert read(path) == {name: buckets[name] for name in sorted(buckets)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 2, 123, 124, 125, 126, 248, 249, 250, 124 * 124, 124 * 124 + 1])
 def test_every_branch_has_two_children_at_least(tmp_path: Path, count: int) -> None:
     """bbolt panics when a delete empties a page whose parent has no other child. The values fill a page each, so ``count`` is the
