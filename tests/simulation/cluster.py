@@ -37,11 +37,13 @@ class Cluster:
         self.lost_host: Host | None = None
         self.lost_id = 0
         self.count = 0
+        self.is_calm = False
         self._directory = directory
         self._joining: dict[str, None] = {}
         """Hosts whose members were not among the first."""
         self._wanted: list[Host] | None = None
         self._restarting: dict[str, None] = {}
+        self._ever: list[Host] = []
         self._members: tuple[ClusterMember, ...] = ()
         for _ in range(options.members):
             host = self.new_host()
@@ -56,7 +58,9 @@ class Cluster:
         options, rng = self.options, self.rng
         name = f"m{self.count}"
         faults = DiskFaults(slow_chance=options.slow_disk_chance, error_chance=options.disk_error_chance)
-        return Host(
+        if self.is_calm:
+            faults.calm()
+        host = Host(
             self.world,
             self.network,
             HostDisk(self.world, faults, self._directory / name),
@@ -64,6 +68,16 @@ class Cluster:
             clock_rate=1 + rng.uniform(-options.clock_drift, options.clock_drift),
             wall_skew=rng.uniform(-options.wall_skew_seconds, options.wall_skew_seconds),
         )
+        self._ever.append(host)
+        return host
+
+    def calm(self) -> None:
+        """From now on nothing fails, on no host."""
+        self.is_calm = True
+        for host in self._ever:
+            host.disk.faults.calm()
+            if host.process is not None and host.process.is_paused:
+                host.process.resume()
 
     def all_hosts(self) -> list[Host]:
         return list(self.hosts.values())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import Final
 
 from storage import errors
-from storage.maintenance import ClusterMember
+from storage.maintenance import AlarmType, ClusterMember
+from storage.member.member import Member
 from tests.simulation.checkers import Observer
 from tests.simulation.cluster import Cluster
 from tests.simulation.hosts import Host
@@ -144,6 +146,23 @@ class Operators:
             await self.cluster.port.call(host, lambda member: member.defragment())
         except errors.StoreError as error:
             self._refused(error)
+
+    async def free_space(self, host: Host) -> None:
+        """What an operator does about the NOSPACE alarm: compact, defragment, disarm (on one member, while others may be full)."""
+
+        async def work(member: Member) -> None:
+            revision = (await member.status()).header.revision
+            with contextlib.suppress(errors.CompactedError):
+                await member.compact(revision, physical=True)
+            await member.defragment()
+            await member.alarm_deactivate(0, AlarmType.NOSPACE)
+
+        try:
+            await self.cluster.port.call(host, work, timeout_seconds=OPERATOR_TIMEOUT_SECONDS)
+        except errors.StoreError as error:
+            self._refused(error)
+            return
+        self.done += 1
 
     def _refused(self, error: errors.StoreError) -> None:
         self.refused += 1

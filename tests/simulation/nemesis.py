@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from storage import failpoints
+from storage.raft.messages import Message, MessageType
 from tests.simulation.checkers import Observer, raft_of
 from tests.simulation.cluster import Cluster
 from tests.simulation.hosts import Host
@@ -26,8 +27,10 @@ class Nemesis:
         self.options = options
         self.rng = rng
         self.counts: dict[str, int] = {}
+        self._traps: dict[str, MessageType] = {}
         self.operators = Operators(cluster, observer, rng)
         self._is_over = False
+        cluster.network.on_send = self._on_send
 
     async def run(self, seconds: float) -> None:
         """Hurt the cluster for a while."""
@@ -66,10 +69,7 @@ class Nemesis:
             failpoints.disarm(name)
         self.cluster.network.heal()
         self.cluster.network.faults.calm()
-        for host in self.cluster.all_hosts():
-            host.disk.faults.calm()
-            if host.process is not None and host.process.is_paused:
-                host.process.resume()
+        self.cluster.calm()
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         """End a fault by itself, unless all were ended before."""
@@ -103,6 +103,24 @@ class Nemesis:
                 raise ProcessKilledError
 
         failpoints.arm(name, action)
+
+    def _crash_after_promise(self, host: Host) -> None:
+        """The process dies just after it gave a vote or acknowledged entries, and is soon back: whatever it forgot shows now."""
+        self._traps[host.name] = self.rng.choice((MessageType.VOTE_RESPONSE, MessageType.APPEND_RESPONSE))
+
+    def _on_send(self, message: Message, name: str) -> None:
+        self.observer.on_message(message, name)
+        if self._traps.get(name) is message.type and not message.reject and not self._is_over:
+            del self._traps[name]
+            host = self.cluster.hosts.get(name)
+            if host is not None:
+                self.world.call_at(self.world.now + self.rng.random() * 0.003, self.world.nature, self._crash_briefly, host)
+
+    def _crash_briefly(self, host: Host) -> None:
+        if not self._is_over:
+            self.observer.trace(f"{host.name} dies after a promise")
+            host.kill()
+            self.cluster.restart_later(host, self.rng.random() * 0.05)
 
     async def _stop(self, host: Host) -> None:
         await self.cluster.stop_gracefully(host)

@@ -61,6 +61,7 @@ class Options:
 OPERATIONS: Final = (
     "move_leader",
     "defragment",
+    "free_space",
     "add_member",
     "add_learner",
     "promote",
@@ -74,6 +75,7 @@ FAULTS: Final = (
     *OPERATIONS,
     "crash",
     "crash_at_failpoint",
+    "crash_after_promise",
     "crash_all",
     "stop",
     "pause",

@@ -20,6 +20,7 @@ from storage.wal import segment
 from storage.watch import history as watch_history
 from storage.watch import watcher
 from storage.watch.watchable_store import WatchableStore
+from tests.robustness import kv_model
 from tests.robustness.linearizability import check_against_log
 from tests.simulation.checkers import ClusterHistory, Observer, raft_of
 from tests.simulation.clients import Port, Workload
@@ -80,7 +81,6 @@ class _Run:
                 snapshot_break_chance=options.snapshot_break_chance,
             ),
         )
-        self.network.on_send = self.observer.on_message
         self.clients = world.process("clients")
         self.port = Port(world, self.network, self.clients)
         self.book = LeaseBook(world, self.history, clock_drift=options.clock_drift)
@@ -151,7 +151,7 @@ class _Run:
         hosts = self._heal()
         if self._membership_changed():
             await self._resolve_membership()
-        hosts = [host for host in hosts if host in self.cluster.all_hosts()] if options.minority_stays_down else cluster.all_hosts()
+            hosts = cluster.all_hosts()
         await self._progress(hosts)
         self.workload.is_stopped = True
         await self._clients_end()
@@ -205,9 +205,11 @@ class _Run:
         cluster = self.cluster
         self.nemesis.heal()
         hosts = cluster.all_hosts()
-        if self.options.minority_stays_down and len(hosts) == self.options.members:
+        if self.options.minority_stays_down and not self._membership_changed():
             hosts = hosts[: len(hosts) // 2 + 1]
-        cluster.only(hosts)
+            cluster.only(hosts)
+        for host in hosts:
+            cluster.start(host)
         return hosts
 
     def _membership_changed(self) -> bool:
@@ -267,7 +269,10 @@ class _Run:
         done: asyncio.Future[bool] = self.world.nature.create_future()
 
         async def write() -> None:
-            request = api.PutRequest(key=b"progress/" + host.name.encode(), value=self.workload.new_value())
+            key = b"progress/" + host.name.encode()
+            request: kv_model.Request = api.PutRequest(key=key, value=self.workload.new_value())
+            if self.options.quota_backend_bytes:
+                request = api.DeleteRangeRequest(key=key)  # allowed also without space
             ok = await self.workload.one(0, host, request)
             self.world.call_at(self.world.now, self.world.nature, done.set_result, ok)
 
