@@ -16,7 +16,7 @@ from tests.simulation.clients import Port, Workload
 from tests.simulation.hosts import Host
 from tests.simulation.world import InvariantError, World
 
-TTL_SECONDS: Final = (1, 2, 3)
+TTL_SECONDS: Final = (1, 2)
 
 REMOVAL_SECONDS_MAX: Final = 10.0
 """After the last TTL has run out in a healthy cluster: a retry of the revocation (3 s), a change of leader, the clocks' drift."""

@@ -232,26 +232,20 @@ class SimulatedTransport:
             # A cut connection shows at some point, a lost message never does.
             return not (link.is_cut and world.rng.random() < 0.3)
         self._in_flight[target] = in_flight + 1
-        world.call_at(world.now + delay, world.nature, self._deliver, target, link, message)
+        world.call_at(world.now + delay, target.process, target.receive, self, link, message)
         doubles = network.faults.double_chance
         if doubles and message.type is not MessageType.PROPOSE and world.rng.random() < doubles:
             self._in_flight[target] += 1
             again = delay + world.rng.random() * 0.05
-            world.call_at(world.now + again, world.nature, self._deliver, target, link, message)
+            world.call_at(world.now + again, target.process, target.receive, self, link, message)
         return True
 
-    def _deliver(self, target: SimulatedTransport, link: _Link, message: Message) -> None:
-        if link.is_cut or target.process.is_dead or not target.is_started:
-            self.network.messages_lost += 1
-            self._in_flight[target] -= 1
-        elif not target.accepts(self):
-            self._in_flight[target] -= 1
-        else:
-            target.process.call_soon(target.receive, self, message)
-
-    def receive(self, sender: SimulatedTransport, message: Message) -> None:
+    def receive(self, sender: SimulatedTransport, link: _Link, message: Message) -> None:
+        """In the receiving process, when the message has arrived; nothing happens if it has died meanwhile."""
         sender._in_flight[self] -= 1
-        if self.is_started and self.handler is not None:
+        if link.is_cut or not self.is_started or not self.accepts(sender):
+            self.network.messages_lost += 1
+        elif self.handler is not None:
             self.handler.receive(message)
 
     def accepts(self, sender: SimulatedTransport) -> bool:

@@ -95,15 +95,15 @@ FAULTS: Final = (
 def draw(seed: int, *, faults: tuple[str, ...] = FAULTS) -> Options:
     """The options of a seed."""
     rng = random.Random(seed * 7919 + 17)
-    heartbeat, election = rng.choice(((30, 150), (50, 300), (100, 500), (100, 500), (100, 1000)))
+    heartbeat, election = rng.choice(((30, 150), (50, 300), (100, 500), (100, 500), (150, 800)))
     on = {name: rng.choice((1.0, 1.0, 3.0)) for name in faults if rng.random() < 0.3}
     if rng.random() < 0.05:
         on = {}
-    members = rng.choice((1, 3, 3, 3, 3, 5, 5, 2))
+    members = rng.choice((1, 2, 3, 3, 3, 3, 3, 3, 4, 5))
     return Options(
         seed=seed,
         members=members,
-        hurt_seconds=rng.uniform(2.0, 8.0),
+        hurt_seconds=rng.uniform(1.5, 6.0),
         heartbeat_interval_ms=heartbeat,
         election_timeout_ms=election,
         pre_vote=rng.random() < 0.85,
