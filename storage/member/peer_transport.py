@@ -45,6 +45,8 @@ class _Peer:
         self.appends = MessageChannel(link, Channel.APPENDS)
         self.calls = CallChannel(link)
         self.tasks = [loop.create_task(channel.run()) for channel in (self.messages, self.appends)]
+        for task in self.tasks:
+            task.add_done_callback(_report_failure)
 
     def active_since(self) -> float | None:
         first, second = self.messages.active_since, self.appends.active_since
@@ -316,6 +318,12 @@ class PeerTransport:
             ending = calls.close("the call is over")
             if ending:
                 await asyncio.wait(ending)
+
+
+def _report_failure(task: asyncio.Task[None]) -> None:
+    """A channel ends only when it is cancelled; a peer that nobody dials any more must be seen."""
+    if not task.cancelled() and task.exception() is not None:
+        logger.critical("a channel to a peer has failed", exc_info=task.exception())
 
 
 def _removed(member_id: int) -> peer_codec.Refused:

@@ -37,6 +37,10 @@ def parse(text: str) -> PeerUrl:
         raise ValueError(f"URL scheme must be http or https: {text}")
     if not parts.hostname or port is None:
         raise ValueError(f'URL address does not have the form "host:port": {text}')
+    try:
+        parts.hostname.encode("idna")
+    except UnicodeError:
+        raise ValueError(f"the host of the URL is no name: {text}") from None
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError(f"URL must not contain a path: {text}")
     if parts.username is not None:

@@ -124,6 +124,8 @@ def test_a_message_that_is_cut_off_is_refused(cut: int) -> None:
         ("https://127.0.0.1:2380/x", "must not contain a path"),
         ("https://u@127.0.0.1:2380", "must not contain a user"),
         ("https://127.0.0.1:99999", "no URL"),
+        ("https://a..b:2380", "no name"),
+        (f"https://{'a' * 64}.example:2380", "no name"),
         ("http://10.0.0.1:2380", "loopback"),
         ("http://example.com:2380", "loopback"),
     ],
