@@ -99,7 +99,7 @@ class ClusterService:
 
     async def promote(self, member_id: int) -> MembersResponse:
         """Only the leader knows how far a learner is; it is asked where this member is not the leader."""
-        if self._raft.node.status().role is Role.LEADER:
+        if self._raft.node.raft.role is Role.LEADER:
             return await self._promote(member_id)
         leader_id = self._raft.node.leader_id()
         transport = self._environment.transport
@@ -135,7 +135,7 @@ class ClusterService:
         logger.info("leadership is handed over to %016x before the stop", target_id)
         deadline = self._loop.time() + timeout_seconds
         self._raft.transfer_leader(target_id)
-        while self._raft.node.status().role is Role.LEADER and transport.active_since(target_id) is not None:
+        while self._raft.node.raft.role is Role.LEADER and transport.active_since(target_id) is not None:
             if self._loop.time() >= deadline:
                 logger.warning("stopping without having handed leadership over")
                 return
@@ -199,7 +199,7 @@ class ClusterService:
         return MembersResponse(header=response.header, members=response.members)
 
     async def _answer_promote(self, arguments: Mapping[str, Any]) -> Mapping[str, object]:
-        if self._raft.node.status().role is not Role.LEADER:
+        if self._raft.node.raft.role is not Role.LEADER:
             raise errors.NotLeaderError()
         await self._promote(peer_calls.integer(arguments, "id"))
         return {}

@@ -179,6 +179,7 @@ class Housekeeping:
         task = asyncio.get_running_loop().create_task(self._logged(name, work), name=name)
         self._tasks[task] = name
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        task.add_done_callback(lambda done: work.close())  # one that was cancelled before it began has never awaited it
         return task
 
     async def _logged(self, name: str, work: Coroutine[Any, Any, None]) -> None:

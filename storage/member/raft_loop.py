@@ -259,7 +259,7 @@ class RaftLoop:
     def _maybe_defer(self, proposal: Message) -> bool:
         """Keep a peer's proposal that came while leadership is handed over, to give it to the new leader. What is dropped here its
         sender is not told of: the caller there learns that the outcome is unknown."""
-        if not self.node.status().lead_transferee or len(self._deferred) >= RECEIVED_MAX:
+        if not self.node.raft.lead_transferee or len(self._deferred) >= RECEIVED_MAX:
             return False
         self._deferred.append((proposal, self._tick_count + DEFERRED_TICKS_MAX))
         return True
@@ -277,7 +277,7 @@ class RaftLoop:
         """A leader's heartbeat names a commit index that it knows this member's log to hold (Raft §5.3); such entries are never
         overwritten. So a log that ends before it has lost what was acknowledged."""
         last_index = self._log_storage.last_index()
-        if heartbeat.commit > max(last_index, self.node.status().last_index):
+        if heartbeat.commit > max(last_index, self.node.raft.log.last_index()):
             raise CorruptError(
                 f"the log ends at entry {last_index}, but the leader {heartbeat.sender:016x} has had this member acknowledge entry "
                 f"{heartbeat.commit}: the data directory is older than what it promised; remove the member and add it again"
@@ -287,7 +287,7 @@ class RaftLoop:
         node, callbacks = self.node, self._callbacks
         if self._leader_proposals:
             proposals, self._leader_proposals = self._leader_proposals, []
-            if node.status().role is Role.LEADER:
+            if node.raft.role is Role.LEADER:
                 try:
                     node.propose_many(proposals)
                 except ProposalDroppedError:
@@ -301,13 +301,13 @@ class RaftLoop:
         if self._proposals_are_held:
             self._proposals_are_held = False
             proposals = [data for data in proposals if callbacks.is_awaited(data)]
-        batches = [proposals] if node.status().role is Role.LEADER else list(_batches(proposals))
+        batches = [proposals] if node.raft.role is Role.LEADER else list(_batches(proposals))
         for position, batch in enumerate(batches):
             try:
                 node.propose_many(batch)
             except ProposalDroppedError:
                 rest = [data for later in batches[position:] for data in later]
-                if node.status().lead_transferee:
+                if node.raft.lead_transferee:
                     self._proposals, self._proposals_are_held = rest, True  # for the new leader
                 else:
                     callbacks.dropped(rest)
@@ -325,7 +325,7 @@ class RaftLoop:
                     self._term_number = ready.number
                     assert ready.must_sync, ready
                     if soft_state is None:
-                        soft_state = SoftState(node.status().leader_id, node.status().role)
+                        soft_state = SoftState(node.leader_id(), node.raft.role)
                 # A new commit index alone is not worth a write: it goes along with the next entries.
                 self._unsaved_state = hard_state
             if soft_state is not None:

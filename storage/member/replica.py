@@ -178,7 +178,7 @@ class Replica:
         """Hand leadership over, finish the writes that were accepted, end the watches, close all. Idempotent."""
         if not self._running:
             return
-        if self.failure is None and self._raft.node.status().role is Role.LEADER:
+        if self.failure is None and self._raft.node.raft.role is Role.LEADER:
             await self._cluster.hand_over(timeout_seconds=HANDOVER_SECONDS_MAX)
             if not self._running:
                 return
@@ -573,7 +573,7 @@ class Replica:
 
     def _on_dropped(self, proposals: list[bytes]) -> None:
         """Nothing of them was proposed: too much waits for the disk, or nobody leads."""
-        leads = self._raft.node.status().role is Role.LEADER
+        leads = self._raft.node.raft.role is Role.LEADER
         self._proposals.drop(proposals, errors.TooManyRequestsError() if leads else errors.UnavailableError())
 
     def _on_failed(self, error: BaseException) -> None:
