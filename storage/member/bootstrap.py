@@ -89,8 +89,8 @@ def configured_members(config: MemberConfig) -> tuple[ClusterMember, ...]:
 async def _check_not_seen(config: MemberConfig, environment: Environment, identity: Identity) -> None:
     """Raises MembershipError, MemberRemovedError."""
     for url, answer in (await _ask_all(config, environment)).items():
-        if answer.cluster_id != identity.cluster_id:
-            continue
+        if answer.cluster_id != identity.cluster_id or not answer.has_leader:
+            continue  # another cluster, or one that begins as well
         member = next((one for one in answer.members if one.id == identity.member_id), None)
         if member is None:
             raise errors.MemberRemovedError()
@@ -138,11 +138,12 @@ def _other_urls(config: MemberConfig) -> list[str]:
 
 
 async def _ask_all(config: MemberConfig, environment: Environment) -> dict[str, RemoteCluster]:
-    """The answers of those that are there, by URL: the leader's first, since only it knows what was acknowledged."""
+    """The answers of those that are there, by URL: the leader's first, since only it knows what was acknowledged, then those of members
+    that hear it, then those that have the newest list."""
     urls = _other_urls(config)
     found = await asyncio.gather(*(_ask(environment, url) for url in urls))
     answers = [(url, answer) for url, answer in zip(urls, found, strict=True) if answer is not None]
-    return dict(sorted(answers, key=lambda pair: not pair[1].acknowledged))
+    return dict(sorted(answers, key=lambda pair: (not pair[1].acknowledged, not pair[1].has_leader, -pair[1].applied_index)))
 
 
 async def _ask(environment: Environment, url: str) -> RemoteCluster | None:

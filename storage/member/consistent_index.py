@@ -19,8 +19,7 @@ def check(consistent_index: int, replay: Replay, *, backend_file: str, log_dir: 
     last_index = replay.entries[-1].index if replay.entries else replay.snapshot.index
     if consistent_index > last_index:
         raise CorruptError(
-            f"{backend_file} holds entry {consistent_index}, but the log in {log_dir} ends at {last_index}: "
-            "a part of the log is missing"
+            f"{backend_file} holds entry {consistent_index}, but the log in {log_dir} ends at {last_index}: a part of the log is missing"
         )
     if consistent_index < replay.snapshot.index:
         raise CorruptError(

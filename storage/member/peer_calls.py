@@ -79,17 +79,22 @@ def integer(arguments: Mapping[str, Any], name: str) -> int:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteCluster:
     """A member's answer to ``cluster.members``. ``acknowledged``: the last entry that the leader knows each member's log to hold; empty
-    if a follower answers."""
+    if a follower answers. ``has_leader``: the answer is of one that hears a leader and has caught up with what was acknowledged before
+    it started; else it is as of ``applied_index``, and what came after is not known there."""
 
     cluster_id: int
     members: tuple[ClusterMember, ...]
     acknowledged: Mapping[int, int]
+    has_leader: bool
+    applied_index: int
 
     def to_json(self) -> dict[str, object]:
         return {
             "clusterId": self.cluster_id,
             "members": [encode_member(member) for member in self.members],
             "acknowledged": {str(member_id): index for member_id, index in self.acknowledged.items()},
+            "hasLeader": self.has_leader,
+            "appliedIndex": self.applied_index,
         }
 
     @classmethod
@@ -101,6 +106,8 @@ class RemoteCluster:
                 cluster_id=int(found["clusterId"]),
                 members=tuple(decode_member(member) for member in found["members"]),
                 acknowledged={int(member_id): int(index) for member_id, index in found["acknowledged"].items()},
+                has_leader=bool(found["hasLeader"]),
+                applied_index=int(found["appliedIndex"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a cluster: {found!r}") from error

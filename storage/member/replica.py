@@ -485,11 +485,18 @@ class Replica:
         return await self._calls.answer(sender_id, method, body)
 
     async def _answer_members(self, arguments: Mapping[str, Any]) -> Mapping[str, object]:
-        """To one that is about to begin. Raises UnavailableError while this member does not know enough to tell."""
-        if not self._ready.done() or not self._raft.node.has_leader():
+        """To one that is about to begin. Without a leader too: the one that asks may be what is missing for a quorum, as after a second
+        voter was added to a first. Raises UnavailableError while this member knows of none."""
+        members = self._machine.membership.list()
+        if not members:
             raise errors.UnavailableError()
-        acknowledged = {progress.member: progress.match for progress in self._raft.node.status().progress}
-        return RemoteCluster(cluster_id=self.cluster_id, members=self._machine.membership.list(), acknowledged=acknowledged).to_json()
+        return RemoteCluster(
+            cluster_id=self.cluster_id,
+            members=members,
+            acknowledged={progress.member: progress.match for progress in self._raft.node.status().progress},
+            has_leader=self._ready.done() and self._raft.node.has_leader(),
+            applied_index=self._machine.applied_index,
+        ).to_json()
 
     def _send(self, messages: list[Message]) -> None:
         transport = self._environment.transport

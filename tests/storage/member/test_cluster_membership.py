@@ -255,6 +255,19 @@ async def test_a_cluster_of_one_grows_to_three(tmp_path: Path, caplog: pytest.Lo
             assert member.local_revision() is None
 
 
+async def test_a_cluster_that_waits_for_the_voter_just_added_lets_it_join(tmp_path: Path) -> None:
+    """Found by the simulation: one member, a second voter is added and started later than an election timeout. The first then leads no
+    more, since two votes are needed, and told one that asked how to join to wait for a leader, which there could not be without it."""
+    async with running_cluster(tmp_path, size=1) as cluster:
+        await cluster.published()
+        first = cluster.members["m1"]
+        await first.member_add((cluster.url(2),))
+        await until(lambda: not first.has_leader(), "the end of the leadership")
+        await cluster.start("m2", initial_cluster={"m1": (cluster.url(1),), "m2": (cluster.url(2),)}, initial_cluster_state="existing")
+        await cluster.ready()
+        await put(cluster.members["m2"], b"k", b"v")
+
+
 # -- learners
 
 
