@@ -18,11 +18,20 @@ from storage.watch.watchable_store import WatchableStore
 from tests.robustness.linearizability import requests_of
 
 
-def hash_of_file(path: Path) -> KvHash:
-    """HashKV of a member that is down."""
+def revision_of_file(path: Path) -> int:
+    """The newest revision of a member that is down."""
     backend = LmdbBackend(path)
     try:
-        return hash_kv(Store(backend, Lessor(backend)))
+        return Store(backend, Lessor(backend)).current_revision
+    finally:
+        backend.close()
+
+
+def hash_of_file(path: Path, revision: int = 0) -> KvHash:
+    """HashKV of a member that is down, at a revision (0: the newest)."""
+    backend = LmdbBackend(path)
+    try:
+        return hash_kv(Store(backend, Lessor(backend)), revision)
     finally:
         backend.close()
 
