@@ -47,11 +47,15 @@ def listener() -> socket.socket:
 
 
 @contextlib.asynccontextmanager
-async def running_door(directory: Path, *, context: ssl.SSLContext | None = None, **config: Any) -> AsyncIterator[RunningDoor]:
+async def running_door(
+    directory: Path, *, context: ssl.SSLContext | None = None, quota_backend_bytes: int = 2 * 1024**3, **config: Any
+) -> AsyncIterator[RunningDoor]:
     """``config``: fields of ``DoorConfig`` that differ."""
     bound = listener()
     url = f"http://127.0.0.1:{bound.getsockname()[1]}"
-    member = Member(MemberConfig(data_dir=directory, unsafe_no_fsync=True, advertise_client_urls=(url,)))
+    member = Member(
+        MemberConfig(data_dir=directory, unsafe_no_fsync=True, advertise_client_urls=(url,), quota_backend_bytes=quota_backend_bytes)
+    )
     await member.start()
     settings: dict[str, Any] = {
         "max_request_bytes": member.config.max_request_bytes,

@@ -170,9 +170,9 @@ class Pair:
 
 
 @contextlib.asynccontextmanager
-async def both(directory: Path) -> AsyncIterator[Pair]:
-    with EtcdProcess(directory / "etcd") as etcd:
-        async with running_door(directory / "ours") as door:
+async def both(directory: Path, *, quota_backend_bytes: int = 2 * 1024**3) -> AsyncIterator[Pair]:
+    with EtcdProcess(directory / "etcd", "--quota-backend-bytes", str(quota_backend_bytes)) as etcd:
+        async with running_door(directory / "ours", quota_backend_bytes=quota_backend_bytes) as door:
             theirs = Side(etcd.target)
             ours = Side(door.target)
             await asyncio.gather(theirs.learn(), ours.learn())

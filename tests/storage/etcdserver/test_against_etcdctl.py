@@ -260,15 +260,41 @@ get mine/ --prefix
     await pair.same("get '' --prefix --count-only")
 
 
-async def test_alarms(pair: Pair) -> None:
-    await pair.same_all(
-        """
+async def test_out_of_space_and_recovery(tmp_path: Path) -> None:
+    """Writes are refused, deletes and reads are not; after room was made and the alarm taken off writes go on."""
+    async with both(tmp_path, quota_backend_bytes=8 * 1024 * 1024) as pair:
+        await pair.same("put small v")
+        for side in (pair.etcd, pair.ours):
+            for number in range(20):
+                if (await side.run(("put", f"big{number}"), "v" * 1_000_000)).status:
+                    break
+            else:
+                raise AssertionError("the quota was never reached")
+        await pair.same(("put", "more"), "v" * 1_000_000)
+        await pair.same_all(
+            """
 alarm list
-alarm disarm
-put k v
-alarm list -w fields
+put small w
+get small
+lease grant 60
+endpoint health
 """
-    )
+        )
+        for side in (pair.etcd, pair.ours):
+            deleted = await side.run(("del", "big", "--prefix"))
+            assert deleted.status == 0 and int(deleted.output) >= 3, deleted
+            revision = (await side.run(("get", "small", "-w", "fields"))).output.split('"Revision" : ')[1].split()[0]
+            assert (await side.run(("compact", revision, "--physical"))).status == 0
+        await pair.same_all(
+            """
+defrag
+alarm disarm
+alarm list
+put small x
+get small --print-value-only
+endpoint health
+"""
+        )
 
 
 async def test_a_snapshot_is_one_for_etcds_tools(pair: Pair, tmp_path: Path) -> None:
