@@ -89,11 +89,13 @@ class _ClientProtocol(asyncio.Protocol):
         self._port = port
         self._connection: Connection | None = None
         self._head = b""
+        self._out: list[bytes] = []
         self._is_http1 = False
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
+        self._loop = asyncio.get_running_loop()
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         _keep_alive(transport.get_extra_info("socket"))
         self._port.connections.add(self)
@@ -134,7 +136,7 @@ class _ClientProtocol(asyncio.Protocol):
             if len(known) < len(frames.PREFACE):
                 return
             self._timer.cancel()
-            connection = self._connection = self._port.connect(self._transport.write)
+            connection = self._connection = self._port.connect(self._write)
             data, self._head = self._head, b""
         try:
             connection.feed(data)
@@ -142,13 +144,29 @@ class _ClientProtocol(asyncio.Protocol):
             logger.debug("connection ends: %s", error)
             connection.goaway(error.code, str(error))
             self.close()
+            if connection.is_paused:
+                # it does not read, and would keep what waits for it alive
+                self._transport.abort()
 
     def go_away(self) -> None:
         if self._connection is not None:
             self._connection.goaway()
 
     def close(self) -> None:
+        self._flush()
         self._transport.close()
+
+    def _write(self, data: bytes) -> None:
+        """What is written in one pass of the loop goes out together: a batch of writes that became durable is answered in one go, and a
+        write to a socket costs as much as everything else that a small request does."""
+        self._out.append(data)
+        if len(self._out) == 1:
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        if out and not self._transport.is_closing():
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
 
     def _http1(self, data: bytes) -> None:
         """One request, then the end: pages are asked for by people and once in a while by Prometheus."""

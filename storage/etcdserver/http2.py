@@ -447,6 +447,10 @@ class Connection:
         self._going_away = True
         self._write(frames.goaway(self._last_stream_id, code, text))
 
+    @property
+    def is_paused(self) -> bool:
+        return self._paused
+
     def pause(self) -> None:
         self._paused = True
 
