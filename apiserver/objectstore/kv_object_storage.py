@@ -284,16 +284,32 @@ class KvObjectStorage:
         return f"{self._source.registry_prefix}{claim}".encode()
 
     async def restore_claims(self) -> int:
-        """Make the claims of objects that were written without; how many. For objects that came another way (system objects, a restored
-        backup of an earlier version). Where two objects claim the same the first keeps it."""
-        made = 0
-        for obj in list(self.cache.values()):
-            for claim in sorted(self._claims(obj.decode())):
-                key = self._claim_key(claim)
+        """Make the claims of objects that were written without, and free those whose object was deleted without them; how many. For
+        what came another way (system objects, a backup of an earlier version, somebody's etcdctl). Where two objects claim the same
+        the first keeps it."""
+        wanted = {
+            self._claim_key(claim): (self._prefix + obj.path).encode()
+            for obj in reversed(list(self.cache.values()))
+            for claim in sorted(self._claims(obj.decode()))
+        }
+        there: dict[bytes, api.KeyValue] = {}
+        for folder in sorted({key[: key.rindex(b"/") + 1] for key in wanted}):
+            found = await self._kv.range(api.RangeRequest(key=folder, range_end=prefix_end(folder)))
+            there.update((kv.key, kv) for kv in found.kvs)
+        changed = 0
+        for key, owner in wanted.items():
+            if key not in there:
                 absent = api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0)
-                put = api.PutRequest(key=key, value=(self._prefix + obj.path).encode())
-                made += (await self._kv.txn(api.TxnRequest(compare=(absent,), success=(put,)))).succeeded
-        return made
+                put = api.PutRequest(key=key, value=owner)
+                changed += (await self._kv.txn(api.TxnRequest(compare=(absent,), success=(put,)))).succeeded
+        for key, claim in there.items():
+            if key not in wanted and claim.value.startswith(self._prefix.encode()):
+                # not known here, which may be behind: the store knows
+                gone = api.Compare(key=claim.value, target=api.CompareTarget.CREATE, operand=0)
+                same = api.Compare(key=key, target=api.CompareTarget.MOD, operand=claim.mod_revision)
+                free = api.DeleteRangeRequest(key=key)
+                changed += (await self._kv.txn(api.TxnRequest(compare=(gone, same), success=(free,)))).succeeded
+        return changed
 
     def unchanged(self, path: str) -> Guard:
         """A guard: this object is as the cache has it, which a server without the newest changes can only find out by the write itself.

@@ -194,14 +194,25 @@ async def test_of_two_servers_that_claim_the_same_one_gets_it(servers: tuple[Ser
     assert [(kv.key, kv.value) for kv in left.kvs] == [(b"/registry/ranges/2", b"/registry/things/" + own.path.encode())]
 
 
-async def test_claims_of_objects_that_came_without_are_made(servers: tuple[Server, Server]) -> None:
-    here, _ = servers
+async def test_claims_without_objects_are_freed_and_objects_without_claims_get_them(servers: tuple[Server, Server]) -> None:
+    def claims_of(obj: dict[str, Any]) -> frozenset[str]:
+        return frozenset(f"ranges/{value}" for value in obj["metadata"]["labels"].values())
+
+    here, there = servers
     await here.things.create("ns/a", made("a", address="1"))
-    here.things.claims_of = lambda obj: frozenset(obj["metadata"]["labels"].values())
+    here.things.claims_of = there.things.claims_of = claims_of
     assert await here.things.restore_claims() == 1
     assert await here.things.restore_claims() == 0
     with pytest.raises(LostRaceError):
         await here.things.create("ns/b", made("b", address="1"))
+    lost = await here.things.create("ns/lost", made("lost", address="2"))
+    await here.kv.delete_range(api.DeleteRangeRequest(key=b"/registry/things/ns/lost"))
+    await here.objects.source.wait_for(lost.revision + 1)
+    here.kv.hold_events()
+    await there.things.create("ns/new", made("new", address="3"))  # unknown here, and no orphan
+    assert await here.things.restore_claims() == 1
+    left = await here.kv.range(api.RangeRequest(key=b"/registry/ranges/", range_end=b"/registry/ranges0"))
+    assert [kv.key for kv in left.kvs] == [b"/registry/ranges/1", b"/registry/ranges/3"]
 
 
 async def test_news_are_told_where_there_are_some(servers: tuple[Server, Server]) -> None:
