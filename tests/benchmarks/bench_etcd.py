@@ -208,7 +208,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of calls")
-    parser.add_argument("--members", type=int, nargs="+", default=[1, 3])
+    parser.add_argument("--members", type=int, nargs="+", default=[1, 3], help="0: none, only what --keys measures")
     parser.add_argument("--only", nargs="+", default=[], help="names of cases")
     parser.add_argument("--keys", type=int, default=100_000, help="for memory and restart; 0 leaves them out")
     parser.add_argument("--directory", type=Path, default=None, help="where the data goes (default: the system's temporary directory)")
@@ -216,7 +216,7 @@ async def main() -> None:
     arguments = parser.parse_args()
     results: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="bench-etcd-", dir=arguments.directory) as name:
-        for members in arguments.members:
+        for members in filter(None, arguments.members):
             results += await compare(Path(name), members, arguments)
         if arguments.keys:
             results.append(await state(Path(name), arguments.keys))
