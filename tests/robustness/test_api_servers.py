@@ -121,7 +121,7 @@ class Client(threading.Thread):
         """What the answer says of the store; None: nothing certain."""
         match request:
             case api.RangeRequest(range_end=b"") if status in (200, 404):
-                kvs = (seen(answer),) if status == 200 else ()
+                kvs: tuple[api.KeyValue, ...] = (seen(answer),) if status == 200 else ()
                 return api.RangeResponse(header=header(0), kvs=kvs, more=False, count=len(kvs))
             case api.RangeRequest() if status == 200:
                 kvs = tuple(seen(item) for item in answer["items"] if item["metadata"]["name"].startswith("lin-"))
@@ -207,7 +207,8 @@ def test_what_clients_of_three_api_servers_see_is_linearizable(tmp_path: Path) -
         stop.set()
         cluster.end()
     logs = [all_entries(member.data_dir / "member" / "wal") for member in cluster.members]
-    log = requests_of(max(logs, key=lambda entries: entries[-1].index), value_of=tag_of)
+    longest = max(logs, key=lambda entries: int(entries[-1].index))
+    log = requests_of(longest, value_of=tag_of)
     assert len(history) > 30
     verdict = check_against_log(history, log, is_ours=is_ours)
     assert verdict.ok, "\n".join(verdict.problems[:5])

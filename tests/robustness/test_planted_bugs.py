@@ -17,7 +17,7 @@ import pytest
 
 from storage.lease.lease import Lease
 from storage.lease.lessor import Lessor
-from storage.member import raft_loop, read_index, replica, snapshotter
+from storage.member import raft_loop, read_index, snapshotter, state_machine
 from storage.mvcc.store import Store
 from storage.raft import leader, raft, rawnode
 from storage.watch.watchable_store import WatchableStore
@@ -140,14 +140,14 @@ def test_a_write_acknowledged_before_its_sync() -> None:
 
 
 def test_entries_applied_twice_after_a_restart() -> None:
-    """The state machine forgets how far it was."""
+    """The state machine is one entry behind what it holds."""
     plant = planted(
-        replica.Replica,
-        "_assemble",
-        "index = self._machine.applied_index\n",
-        "index = max(self._machine.applied_index - 1, replay.snapshot.index); self._machine.store.store.consistent_index = index\n",
+        state_machine.StateMachine,
+        "__init__",
+        "self.applied_index = self.store.store.consistent_index",
+        "self.applied_index = self.store.store.consistent_index = max(0, self.store.store.consistent_index - 1)",
     )
-    found_in_cluster(plant)
+    found_in_cluster(plant, snapshot_count=10_000)
 
 
 def test_an_applied_index_that_is_not_written_with_what_was_applied() -> None:
@@ -193,7 +193,12 @@ def test_a_lease_that_never_ends() -> None:
 
 def test_a_marker_of_what_the_backend_does_not_hold_yet() -> None:
     """The log is released up to an entry that only memory holds."""
-    plant = planted(snapshotter.Snapshotter, "_durable", "schema.CONSISTENT_INDEX, durable=True", "schema.CONSISTENT_INDEX")
+    plant = planted(
+        snapshotter.Snapshotter,
+        "maybe_mark",
+        "durable = self._durable(conf_state)",
+        "durable = self._durable(conf_state); durable = SnapshotMetadata(durable.conf_state, applied, durable.term)",
+    )
     found_in_cluster(plant, snapshot_count=20, members=1)
 
 
