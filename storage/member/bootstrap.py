@@ -111,6 +111,9 @@ async def _join(config: MemberConfig, environment: Environment) -> Beginning:
         others = ", ".join(_other_urls(config))
         raise errors.UnavailableError(f"etcdserver: cannot join the cluster: none of its members answers at {others}")
     mine = frozenset(config.peer_urls())
+    answers = {url: answer for url, answer in answers.items() if _may_speak(answer, mine)}
+    if not answers:
+        raise errors.UnavailableError("etcdserver: cannot join the cluster: its leader does not answer")
     for url, answer in answers.items():
         member = next((one for one in answer.members if frozenset(one.peer_urls) == mine), None)
         if member is None:
@@ -131,6 +134,16 @@ async def _join(config: MemberConfig, environment: Environment) -> Beginning:
         logger.info("joining cluster %016x as member %016x", answer.cluster_id, member.id)
         return Beginning(opened=opened, peers=answer.members)
     raise errors.MembershipError(f"no member with the peer URLs {', '.join(sorted(mine))} was added to the running cluster (member add)")
+
+
+def _may_speak(answer: RemoteCluster, mine: frozenset[str]) -> bool:
+    """Whether ``answer`` can be relied on to tell that this member never ran. The leader's can: it has applied everything that was
+    acknowledged, and knows who acknowledged what. A follower may lag behind the entry with which this member named itself before it
+    lost its disk. But the only other voter of two holds whatever this member can have acknowledged, and waits for its vote."""
+    if answer.acknowledged:
+        return True
+    voters = [member for member in answer.members if not member.is_learner]
+    return len(voters) == 2 and any(frozenset(member.peer_urls) == mine for member in voters)
 
 
 def _other_urls(config: MemberConfig) -> list[str]:

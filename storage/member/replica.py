@@ -53,6 +53,9 @@ CATCH_UP_ENTRIES_ALONE: Final = 0
 REMOVED_LINGER_SECONDS: Final = 1.0
 """A member that learns from the log that it was removed goes on for so long, so that the others, if it led them, learn it too (etcd's)."""
 
+CONFIRM_SECONDS: Final = 1.0
+"""A leader that is asked for the members waits so long for a quorum to confirm it; less than the one who asks waits for the answer."""
+
 HANDOVER_SECONDS_MAX: Final = 2.0
 """A leader that stops waits so long for another to take over; after it the others elect one by themselves."""
 
@@ -487,16 +490,26 @@ class Replica:
     async def _answer_members(self, arguments: Mapping[str, Any]) -> Mapping[str, object]:
         """To one that is about to begin. Without a leader too: the one that asks may be what is missing for a quorum, as after a second
         voter was added to a first. Raises UnavailableError while this member knows of none."""
+        leads = self._raft.node.status().role is Role.LEADER and await self._confirm_leadership()
         members = self._machine.membership.list()
         if not members:
             raise errors.UnavailableError()
         return RemoteCluster(
             cluster_id=self.cluster_id,
             members=members,
-            acknowledged={progress.member: progress.match for progress in self._raft.node.status().progress},
+            acknowledged={progress.member: progress.match for progress in self._raft.node.status().progress} if leads else {},
             has_leader=self._ready.done() and self._raft.node.has_leader(),
             applied_index=self._machine.applied_index,
         ).to_json()
+
+    async def _confirm_leadership(self) -> bool:
+        """Ask a quorum, for a while: one that was deposed must not speak for the cluster."""
+        try:
+            async with asyncio.timeout(CONFIRM_SECONDS):
+                await self._wait_for_reads()
+        except (TimeoutError, errors.StoreError):
+            return False
+        return self._raft.node.status().role is Role.LEADER
 
     def _send(self, messages: list[Message]) -> None:
         transport = self._environment.transport

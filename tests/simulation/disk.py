@@ -15,6 +15,7 @@ from typing import Final
 
 from storage.member.disk_worker import BATCH_BYTES_MAX, Job, Log, OnFailed, OnSaved, SaveJob, carry_out
 from storage.raft.messages import HardState
+from storage.raft.rawnode import Ready
 from storage.wal.record import SECTOR_BYTES
 from storage.wal.wal import Wal
 from tests.simulation.world import ProcessKilledError, ProcessLoop, World
@@ -148,8 +149,11 @@ class SimulatedLogWriter:
     def _do(self, jobs: list[Job]) -> None:
         self._is_writing = True
         self._disk.writes += 1
-        carry_out(self._log, jobs, lambda readys: self._process.call_soon(self._on_saved, readys, 0.001))
+        carry_out(self._log, jobs, self._saved)
         self._is_writing = False
+
+    def _saved(self, readys: list[Ready]) -> None:
+        self._process.call_soon(self._on_saved, readys, 0.001)
 
     def _close(self) -> None:
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from storage import failpoints
 from storage.raft.messages import Message, MessageType
@@ -204,10 +204,11 @@ class Nemesis:
 
     def _check_hash(self, host: Host) -> None:
         if host.is_ready and raft_of(host) is not None:
-            self.observer.check_hash(host)
+            with contextlib.suppress(OSError):  # its disk has failed, and it is about to stop
+                self.observer.check_hash(host)
 
 
-@contextmanager
+@contextlib.contextmanager
 def no_failpoints() -> Iterator[None]:
     """Nothing stays armed after a run, however it ended."""
     try:
