@@ -93,13 +93,14 @@ def sampan_namespace(sampan: SampanServer) -> Iterator[str]:
 
 
 def start(flags: list[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start ``sampan up`` with its output in ``log``; the code that runs is the code this plugin belongs to."""
+    """Start ``sampan up`` with its output in ``log``; the code that runs is the code this plugin belongs to. It stops when this process
+    is gone, however that ended."""
     root = str(Path(__file__).resolve().parent.parent)
     environment = dict(os.environ, PYTHONPATH=root, PYTHONUNBUFFERED="1")
     with log.open("wb") as output:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "apiserver.cli.main", "up", *flags],
-            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True,
+            [sys.executable, "-P", "-m", "apiserver.cli.main", "up", "--stop-with-stdin", *flags],
+            stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True,
         )  # fmt: skip
 
 
@@ -125,3 +126,5 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    assert process.stdin is not None
+    process.stdin.close()

@@ -59,11 +59,12 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_controller_flags(up)
     up.add_argument("--nodes", type=flags.node_count, default=2, help="hollow nodes to run (default 2)")
     up.add_argument("--no-controllers", action="store_true", help="no controllers, scheduler and nodes")
+    up.add_argument("--stop-with-stdin", action="store_true", help="stop when standard input ends, so as not to outlive what holds it")
     up.set_defaults(run=_up)
 
     apiserver = commands.add_parser("apiserver", help="the API server and its store alone")
     flags.add_server_flags(apiserver)
-    apiserver.set_defaults(run=_up, nodes=0, no_controllers=True)
+    apiserver.set_defaults(run=_up, nodes=0, no_controllers=True, stop_with_stdin=False)
 
     cluster = commands.add_parser("cluster", help="several members on this machine, each as 'up' would start it")
     cluster.add_argument("--members", type=flags.member_count, default=3, help="how many (default 3)")

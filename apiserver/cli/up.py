@@ -55,7 +55,8 @@ def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
 
     # Among others it may wait for a leader, and controllers would have nobody to talk to.
     early = not config.store.listen_peer_urls
-    return run_loop(_up(config, listener, client_listeners, command, ready, progress, controllers_early=early))
+    stdin = flags.stop_with_stdin
+    return run_loop(_up(config, listener, client_listeners, command, ready, progress, controllers_early=early, stop_with_stdin=stdin))
 
 
 def allow_open_files() -> None:
@@ -82,6 +83,7 @@ async def _up(
     progress: Progress,
     *,
     controllers_early: bool,
+    stop_with_stdin: bool,
 ) -> int:
     stop = asyncio.Event()
     serves = asyncio.Event()
@@ -91,6 +93,8 @@ async def _up(
         numbers.append(signal.SIGHUP)  # the terminal was closed
     for number in numbers:
         loop.add_signal_handler(number, stop.set)
+    if stop_with_stdin:
+        _set_at_end_of_stdin(stop)
     second = SecondProcess(command) if command else None
     if second and controllers_early:
         await second.start()
@@ -132,6 +136,21 @@ async def _up(
             raise error from None
         raise
     return 0
+
+
+def _set_at_end_of_stdin(stop: asyncio.Event) -> None:
+    """Raises CommandError where standard input is nothing that could be waited for."""
+    loop, stdin = asyncio.get_running_loop(), 0
+
+    def readable() -> None:
+        if not os.read(stdin, 4096):
+            loop.remove_reader(stdin)
+            stop.set()
+
+    try:
+        loop.add_reader(stdin, readable)
+    except OSError as error:
+        raise CommandError("--stop-with-stdin needs a pipe or a terminal as standard input") from error
 
 
 def _line(error: BaseException) -> str:

@@ -89,6 +89,46 @@ def test_a_server_outlives_clients_that_hold_all_its_files(tmp_path: Path) -> No
         process.wait()
 
 
+HOLDER = """
+import os, sys
+from pathlib import Path
+from apiserver import pytest_plugin
+log = Path(sys.argv[1])
+process = pytest_plugin.start(["--ephemeral", "--secure-port", "0", "--listen-client-urls", ""], log)
+pytest_plugin.wait_until_ready(process, log)
+print(process.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_the_server_of_the_plugin_does_not_outlive_a_killed_run(tmp_path: Path) -> None:
+    holder = subprocess.run([sys.executable, "-c", HOLDER, str(tmp_path / "log.txt")], stdout=subprocess.PIPE, env=_environment())
+    assert holder.returncode == -signal.SIGKILL
+    server = int(holder.stdout)
+    deadline = time.monotonic() + SECONDS_MAX
+    while _runs(server):
+        assert time.monotonic() < deadline, "it still runs"
+        time.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process that is no child of ours works still; one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_stdin_that_cannot_be_waited_for_is_refused() -> None:
+    command = [*COMMAND[:-3], "up", "--ephemeral", "--secure-port", "0", "--stop-with-stdin"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=_environment(), timeout=SECONDS_MAX)
+    assert (done.returncode, done.stderr) == (1, "sampan: --stop-with-stdin needs a pipe or a terminal as standard input\n")
+
+
 async def test_a_load_that_failed_is_tried_again() -> None:
     attempts: list[int] = []
 
