@@ -6,10 +6,10 @@ import argparse
 import errno
 import socket
 import sys
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from apiserver.cli.errors import CommandError
+from apiserver.cli.pki import Pki
 from apiserver.config import StoreConfig
 from apiserver.store_door import ClientListener
 
@@ -52,14 +52,14 @@ def bind(url: str) -> ClientListener:
     return ClientListener(made, url)
 
 
-def etcdctl_lines(listeners: tuple[ClientListener, ...], pki: Path) -> str:
+def etcdctl_lines(listeners: tuple[ClientListener, ...], pki: Pki) -> str:
     """What lets etcdctl reach the port from another shell; nothing where there is none."""
     if not listeners:
         return ""
     line = f"export ETCDCTL_API=3 ETCDCTL_ENDPOINTS={','.join(_reachable(listener) for listener in listeners)}"
     if any(listener.with_tls for listener in listeners):
-        folder = pki / "etcd"
-        line += f" ETCDCTL_CACERT={folder / 'ca.crt'} ETCDCTL_CERT={folder / 'client.crt'} ETCDCTL_KEY={folder / 'client.key'}"
+        client = pki.etcd_client()
+        line += f" ETCDCTL_CACERT={pki.etcd_ca().certificate} ETCDCTL_CERT={client.certificate} ETCDCTL_KEY={client.key}"
     return f"  {line}\n  etcdctl endpoint status\n\n"
 
 

@@ -100,13 +100,16 @@ def _save(parsed: argparse.Namespace) -> int:
 
 
 def _client(parsed: argparse.Namespace, endpoints: tuple[str, ...]) -> ClientConfig:
-    """With the certificates of the data directory where none are given. Raises UsageError."""
+    """With the certificates of the data directory where none are given. Raises CommandError."""
+    from apiserver.cli.datadir import open_pki
     from storage.etcdclient.config import ClientConfig
 
     files = {"ca_file": parsed.cacert, "cert_file": parsed.cert, "key_file": parsed.key}
-    pki = parsed.data_dir / "pki" / "etcd"
-    if not any(files.values()) and (pki / "client.crt").exists() and any(each.startswith("https://") for each in endpoints):
-        files = {"ca_file": pki / "ca.crt", "cert_file": pki / "client.crt", "key_file": pki / "client.key"}
+    has_client = (parsed.data_dir / "pki" / "etcd" / "client.crt").exists()
+    if not any(files.values()) and has_client and any(each.startswith("https://") for each in endpoints):
+        pki = open_pki(parsed.data_dir)  # its authorities may be elsewhere, shared with other members
+        client = pki.etcd_client()
+        files = {"ca_file": pki.etcd_ca().certificate, "cert_file": client.certificate, "key_file": client.key}
     config = ClientConfig(endpoints=endpoints, **files)
     try:
         config.validate()

@@ -50,7 +50,7 @@ def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
 
     def ready() -> None:
         progress.done()
-        etcdctl = client_port.etcdctl_lines(client_listeners, data_dir.path / "pki")
+        etcdctl = client_port.etcdctl_lines(client_listeners, open_pki(data_dir.path))
         announce(config, server, admin, etcdctl, data_dir.path, time.monotonic() - started)
 
     # Among others it may wait for a leader, and controllers would have nobody to talk to.

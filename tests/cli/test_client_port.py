@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import datetime
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +13,10 @@ import pytest
 
 from apiserver.cli import client_port
 from apiserver.cli.errors import CommandError
+from apiserver.cli.pki import Pki
 from apiserver.config import StoreConfig
+
+NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 
 
 def bind(urls: tuple[str, ...], *, given: bool) -> tuple[client_port.ClientListener, ...]:
@@ -42,10 +47,19 @@ def test_where_the_default_is_taken_the_server_goes_on_without(taken: str, capsy
 def test_the_line_for_etcdctl_names_where_and_with_what(tmp_path: Path) -> None:
     listeners = bind(("https://0.0.0.0:0", "http://127.0.0.1:0"), given=True)
     ports = [listener.socket.getsockname()[1] for listener in listeners]
-    lines = client_port.etcdctl_lines(listeners, tmp_path)
+    pki = Pki(tmp_path, NOW)
+    lines = client_port.etcdctl_lines(listeners, pki)
     assert f"ETCDCTL_ENDPOINTS=https://127.0.0.1:{ports[0]},http://127.0.0.1:{ports[1]} " in lines
     assert f"ETCDCTL_CACERT={tmp_path}/etcd/ca.crt ETCDCTL_CERT={tmp_path}/etcd/client.crt ETCDCTL_KEY={tmp_path}/etcd/client.key" in lines
-    assert "ETCDCTL_KEY" not in client_port.etcdctl_lines(listeners[1:], tmp_path)
-    assert client_port.etcdctl_lines((), tmp_path) == ""
+    assert "ETCDCTL_KEY" not in client_port.etcdctl_lines(listeners[1:], pki)
+    assert client_port.etcdctl_lines((), pki) == ""
     for listener in listeners:
         listener.socket.close()
+
+
+def test_the_line_for_etcdctl_names_the_authority_that_members_share(tmp_path: Path) -> None:
+    listeners = bind(("https://127.0.0.1:0",), given=True)
+    line = client_port.etcdctl_lines(listeners, Pki(tmp_path / "own", NOW, tmp_path / "shared"))
+    listeners[0].socket.close()
+    assert f"ETCDCTL_CACERT={tmp_path}/shared/etcd/ca.crt ETCDCTL_CERT={tmp_path}/own/etcd/client.crt" in line
+    assert all(Path(value).exists() for value in re.findall(r"ETCDCTL_(?:CACERT|CERT|KEY)=(\S+)", line))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 from pathlib import Path
 
 import pytest
 
+from apiserver.cli import snapshot
+from apiserver.cli.datadir import open_pki, share_pki
 from apiserver.cli.main import main
 
 SAMPLE = Path(__file__).parents[1] / "storage" / "data" / "etcd-3.5-snapshot.db.gz"
@@ -87,6 +90,16 @@ def test_what_is_refused_is_said_in_one_line(sample: Path, tmp_path: Path, capsy
         assert what in err, (arguments, err)
         assert err.count("\n") == 1
         assert not Path(new).exists()
+
+
+def test_a_member_is_asked_with_the_authority_that_members_share(tmp_path: Path) -> None:
+    data, shared = tmp_path / "m1", tmp_path / "shared"
+    share_pki(data, shared)
+    open_pki(data).etcd_client()
+    parsed = argparse.Namespace(data_dir=data, cacert=None, cert=None, key=None)
+    config = snapshot._client(parsed, ("https://127.0.0.1:2379",))
+    assert config.ca_file == shared / "etcd" / "ca.crt"
+    assert (config.cert_file, config.key_file) == (data / "pki" / "etcd" / "client.crt", data / "pki" / "etcd" / "client.key")
 
 
 def test_a_malformed_cluster_is_a_usage_error(sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
