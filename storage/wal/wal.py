@@ -20,6 +20,10 @@ from storage.wal.segment import SegmentName, SegmentWriter, list_segments, remov
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 """A segment is closed once it is this long: small enough to be read at once at a restart, large enough to be rare."""
 
+MARKED_SEGMENT_BYTES: Final = 4 * 1024 * 1024
+"""With a marker a segment is closed once it is this long, so that the next marker can release it: a restart then reads little more than
+what was written since the last two markers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
@@ -124,7 +128,7 @@ class Wal:
         self._append(encode_payload(records))
         if entries:
             self._last_index = entries[-1].index
-        self._maybe_rotate()
+        self._maybe_rotate(self._segment_bytes)
 
     def save_snapshot(self, snapshot: SnapshotMetadata) -> None:
         """Note that the state machine holds all up to ``snapshot.index`` durably: a replay begins after it."""
@@ -133,7 +137,7 @@ class Wal:
         failpoints.hit("wal.before_snapshot_marker")
         self._append(encode_record(RecordType.SNAPSHOT, codec.encode_snapshot_metadata(snapshot)))
         failpoints.hit("wal.after_snapshot_marker")
-        self._maybe_rotate()
+        self._maybe_rotate(min(self._segment_bytes, MARKED_SEGMENT_BYTES))
 
     def restart_at(self, snapshot: SnapshotMetadata) -> None:
         """Note that a snapshot from the leader takes the place of the whole log: no entry that was written before counts any more, also
@@ -144,7 +148,7 @@ class Wal:
         failpoints.hit("wal.before_restart")
         self._append(encode_record(RecordType.SNAPSHOT, codec.encode_snapshot_metadata(snapshot)))
         failpoints.hit("wal.after_restart")
-        self._maybe_rotate()
+        self._maybe_rotate(self._segment_bytes)
 
     def release(self) -> int:
         """Remove the segments that hold only entries up to the last snapshot marker. Returns how many."""
@@ -195,9 +199,9 @@ class Wal:
         self._number += 1
         self._checksum = checksum
 
-    def _maybe_rotate(self) -> None:
+    def _maybe_rotate(self, segment_bytes: int) -> None:
         assert self._writer is not None
-        if self._writer.end < self._segment_bytes:
+        if self._writer.end < segment_bytes:
             return
         failpoints.hit("wal.before_rotate")
         self._writer.finish()

@@ -206,6 +206,19 @@ def test_a_snapshot_marker_releases_older_segments(tmp_path: Path) -> None:
     assert list_segments(tmp_path)[0].first_index <= 31
 
 
+def test_a_marker_closes_a_long_segment_so_that_the_next_one_releases_it(tmp_path: Path) -> None:
+    wal = Wal.create(tmp_path, metadata=b"", snapshot=START)
+    wal.save(HardState(1, 7, 5), [entry(index, size=1 << 20) for index in range(1, 6)])
+    wal.save_snapshot(SnapshotMetadata(ConfState((7,)), 3, 1))
+    assert wal.release() == 0, "entries 4 and 5 are needed"
+    wal.save(None, [entry(6)])
+    wal.save_snapshot(SnapshotMetadata(ConfState((7,)), 5, 1))
+    assert wal.release() == 1
+    wal.close()
+    assert sum(path.stat().st_size for path in tmp_path.glob("*.wal")) < 1 << 20
+    assert [one.index for one in reopen(tmp_path).entries] == [6]
+
+
 def test_a_marker_survives_rotation_and_release(tmp_path: Path) -> None:
     wal = make(tmp_path, 10, segment_bytes=1000)
     wal.save_snapshot(SnapshotMetadata(ConfState((7,)), 10, 1))
