@@ -10,9 +10,12 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.fuzz.mutate import mutated
-from tests.fuzz.targets import Target, targets
+
+if TYPE_CHECKING:  # loaded late, so that it can be watched for coverage
+    from tests.fuzz.targets import Target
 
 
 def main() -> int:
@@ -24,9 +27,9 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where inputs that break something are kept")
     parser.add_argument("--coverage", metavar="TARGET", help="one target, led by coverage (needs the package atheris)")
     arguments, rest = parser.parse_known_args()
-    known = targets()
     if arguments.coverage:
-        return by_coverage(known[arguments.coverage], arguments.seconds, rest)
+        return by_coverage(arguments.coverage, arguments.seconds, rest)
+    known = importlib.import_module("tests.fuzz.targets").targets()
     seed = arguments.seed if arguments.seed is not None else secrets.randbits(32)
     chosen = [known[name] for name in arguments.target or sorted(known)]
     broken = 0
@@ -58,10 +61,11 @@ def fuzz(target: Target, rng: random.Random, seconds: float, keep: Path) -> bool
     return False
 
 
-def by_coverage(target: Target, seconds: float, rest: list[str]) -> int:
+def by_coverage(name: str, seconds: float, rest: list[str]) -> int:
     """Runs until a promise breaks (then the process ends with the input printed) or time is over."""
     atheris = importlib.import_module("atheris")
-    atheris.instrument_all()
+    with atheris.instrument_imports(include=["storage"]):
+        target = importlib.import_module("tests.fuzz.targets").targets()[name]
     atheris.Setup([sys.argv[0], f"-max_total_time={int(seconds)}", *rest], target.run)
     atheris.Fuzz()
     return 0

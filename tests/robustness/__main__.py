@@ -23,6 +23,11 @@ def main() -> int:
     parser.add_argument("--fault", choices=sorted(FAULTS), help="only this one")
     parser.add_argument("--seed", type=int, help="of the first run; the next ones count up")
     arguments = parser.parse_args()
+    # One loop for all runs: gRPC's does not outlive it well.
+    return asyncio.run(_runs(arguments))
+
+
+async def _runs(arguments: argparse.Namespace) -> int:
     first = arguments.seed if arguments.seed is not None else secrets.randbits(32)
     deadline = time.monotonic() + arguments.seconds
     failed = clean = 0
@@ -31,7 +36,7 @@ def main() -> int:
             break
         fault = arguments.fault or random.Random(seed).choice(sorted(FAULTS))
         directory = Path(tempfile.mkdtemp(prefix="robustness-"))
-        report = asyncio.run(run_once(fault, seed, directory))
+        report = await run_once(fault, seed, directory)
         print(f"seed {seed}: {report}", flush=True)
         if report.problems:
             failed += 1
