@@ -14,10 +14,11 @@ import pytest
 from storage import api, errors
 from storage.backend.backend import Bucket
 from storage.maintenance import ClusterMember
-from storage.member import cluster_service
+from storage.member import bootstrap, cluster_service
 from storage.member import request as log_request
 from storage.member.membership import new_cluster_id, new_member_id
 from storage.member.opening import Identity
+from storage.member.peer_calls import RemoteCluster
 from storage.raft.messages import ConfState, Entry, HardState, SnapshotMetadata
 from storage.wal.wal import Wal
 from tests.storage.member.cluster import Cluster, put, running_cluster, until, value_of
@@ -266,6 +267,20 @@ async def test_a_cluster_that_waits_for_the_voter_just_added_lets_it_join(tmp_pa
         await cluster.start("m2", initial_cluster={"m1": (cluster.url(1),), "m2": (cluster.url(2),)}, initial_cluster_state="existing")
         await cluster.ready()
         await put(cluster.members["m2"], b"k", b"v")
+
+
+def test_only_a_leader_or_the_other_of_two_voters_vouches_for_one_that_joins() -> None:
+    """Found by the simulation: a follower that lagged did not know yet that the member which had lost its disk had run before."""
+    mine, others = ("http://a:1",), [ClusterMember(id=number, peer_urls=(f"http://b:{number}",)) for number in (2, 3)]
+    members = (ClusterMember(id=1, peer_urls=mine), *others)
+
+    def answer(members: tuple[ClusterMember, ...], acknowledged: dict[int, int]) -> RemoteCluster:
+        return RemoteCluster(cluster_id=1, members=members, acknowledged=acknowledged, has_leader=True, applied_index=5)
+
+    assert bootstrap._may_speak(answer(members, {1: 0, 2: 7, 3: 7}), frozenset(mine))
+    assert not bootstrap._may_speak(answer(members, {}), frozenset(mine))
+    assert bootstrap._may_speak(answer(members[:2], {}), frozenset(mine))
+    assert not bootstrap._may_speak(answer(members[1:], {}), frozenset(mine))
 
 
 # -- learners
