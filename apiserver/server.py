@@ -34,7 +34,7 @@ from apiserver.lazy_app import LazyApp
 from apiserver.machinery.objects import Object
 from apiserver.metrics import RequestMetrics, StoreRequestMetrics
 from apiserver.objectstore.compactor import Compactor
-from apiserver.objectstore.interface import StoredObject
+from apiserver.objectstore.interface import ObjectStoreError, StoredObject
 from apiserver.objectstore.measured_kv import MeasuredKV
 from apiserver.objectstore.object_store import ObjectStore
 from apiserver.registry import service_allocators, strategies
@@ -58,6 +58,11 @@ logger = logging.getLogger(__name__)
 
 #: between two attempts to start over a store without a leader
 UNAVAILABLE_PAUSE_SECONDS = 0.1
+#: between two attempts to write what a store with an alarm did not take at the start
+POSTPONED_SECONDS = 5.0
+#: A store with an alarm takes no writes until an operator has acted. Its server starts all the same: what is stored can be read, and where
+#: space ran out deleted, and the client port, at which alarms are looked at and taken off, opens.
+ALARMS = (errors.NoSpaceError, errors.CorruptAlarmError)
 
 
 class ApiServer:
@@ -93,6 +98,7 @@ class ApiServer:
         self.env.admission = LookingAgain(admission, self.objects.source.catch_up)
         self.metrics = RequestMetrics()
         self._certificates: CertificateExpiry | None = None
+        self._postponed: list[Callable[[], Awaitable[object]]] = []
         self.ready = False
         self.app = self._build_app()
 
@@ -201,12 +207,31 @@ class ApiServer:
         ca = self.config.client_ca_file
         client_ca = ca.read_text(encoding="utf-8") if ca is not None else ""
         cidr = self.config.service_cluster_ip_range
-        await _once_available(lambda: create_system_objects(self.registry, cidr, port, client_ca=client_ca))
-        self._endpoints = KubernetesEndpoints(self.registry, ApiAddress(address, port), self._is_only_server, (errors.StoreError,))
-        await _once_available(self._endpoints.keep)
-        await _once_available(services.restore_claims)
         configuration = self.config.model_dump(mode="json")
-        await _once_available(lambda: self.objects.write_configuration(self.config.store.name, configuration))
+        self._endpoints = KubernetesEndpoints(self.registry, ApiAddress(address, port), self._is_only_server, (errors.StoreError,))
+        await self._now_or_later(lambda: create_system_objects(self.registry, cidr, port, client_ca=client_ca))
+        await self._now_or_later(self._endpoints.keep)
+        await self._now_or_later(services.restore_claims)
+        await self._now_or_later(lambda: self.objects.write_configuration(self.config.store.name, configuration))
+
+    async def _now_or_later(self, step: Callable[[], Awaitable[object]]) -> None:
+        """Do a step of the start; where an alarm of the store keeps it from being written, ``run`` does it."""
+        try:
+            await _once_available(step)
+        except ALARMS as error:
+            if not self._postponed:
+                logger.warning("started, but the store takes no writes: %s; see etcdctl alarm list", error)
+            self._postponed.append(step)
+
+    async def _do_postponed(self) -> None:
+        while self._postponed:
+            await asyncio.sleep(POSTPONED_SECONDS)
+            try:
+                while self._postponed:
+                    await self._postponed[0]()
+                    del self._postponed[0]
+            except (errors.StoreError, ObjectStoreError) as error:
+                logger.info("what the store did not take at the start waits on: %s", error)
 
     def _service_changed(self, new: StoredObject | None, old: StoredObject | None) -> None:
         """Addresses and ports of services that are gone, or need them no more, are free again; what other servers gave is not."""
@@ -220,7 +245,7 @@ class ApiServer:
     async def run(self) -> None:
         """Until cancelled, or until the store stops."""
         interval = self.config.etcd_compaction_interval_seconds
-        beside = [asyncio.create_task(self._endpoints.run())]
+        beside = [asyncio.create_task(self._endpoints.run()), asyncio.create_task(self._do_postponed())]
         if interval:
             beside.append(asyncio.create_task(Compactor(self._kv, interval).run()))
         try:
