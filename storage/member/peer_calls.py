@@ -51,7 +51,10 @@ class PeerCalls:
             arguments = decode(body)
         except ValueError as error:
             raise errors.InvalidRequestError(f"etcdserver: {method}: {error}") from None
-        return encode(await handler(arguments))
+        try:
+            return encode(await handler(arguments))
+        except OSError as error:  # a disk that has failed; this member is about to stop
+            raise errors.UnavailableError(f"etcdserver: {method}: {error}") from error
 
 
 def encode(value: Mapping[str, object]) -> bytes:

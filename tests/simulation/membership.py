@@ -30,6 +30,8 @@ class Operators:
         self.rng = rng
         self.refused = 0
         self.done = 0
+        self._removals = 0
+        """Under way, or of unknown outcome. Two members are never lost at a time, one to an operator and one to a disk."""
 
     async def members(self, host: Host) -> tuple[ClusterMember, ...]:
         """As ``host`` knows them; empty if it does not answer."""
@@ -84,19 +86,23 @@ class Operators:
         self.observer.trace(f"{learner.name} was promoted")
 
     async def remove_member(self, host: Host) -> None:
-        members = await self.members(host)
-        if len([each for each in members if not each.is_learner]) < 2 or self.cluster.is_replacing:
+        if self.cluster.is_replacing:
             return
-        await self._remove(host, self.rng.choice(members))
+        self._removals += 1
+        members = await self.members(host)
+        if len([each for each in members if not each.is_learner]) < 2 or await self._remove(host, self.rng.choice(members)):
+            self._removals -= 1
 
-    async def _remove(self, host: Host, target: ClusterMember) -> None:
+    async def _remove(self, host: Host, target: ClusterMember) -> bool:
+        """Whether it is known what came of it."""
         try:
             await self.cluster.port.call(host, lambda member: member.member_remove(target.id), timeout_seconds=OPERATOR_TIMEOUT_SECONDS)
         except errors.StoreError as error:
             self._refused(error)
-            return
+            return not isinstance(error, errors.UnavailableError)
         self.done += 1
         self.observer.trace(f"{target.name} was removed")
+        return True
 
     async def replace(self, host: Host) -> None:
         """A disk is lost. The member must not start anew under its old id; it is removed and added again."""
