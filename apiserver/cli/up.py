@@ -21,7 +21,7 @@ from apiserver.cli import client_port
 from apiserver.cli.datadir import ADMIN, CONTROLLER_MANAGER, SCHEDULER, DataDir, open_pki, write_kubeconfig, write_node_kubeconfig
 from apiserver.cli.errors import CommandError
 from apiserver.cli.settings import server_config
-from apiserver.config import ServerConfig
+from apiserver.config import ServerConfig, StoreConfig
 from apiserver.store_door import ClientListener
 
 LISTEN_BACKLOG = 2048
@@ -129,7 +129,7 @@ async def _up(
     except ExceptionGroup as group:
         error = _first(group)
         if isinstance(error, CorruptError):
-            raise CommandError(f"{_line(error)}; restore the data directory from a backup, or start with another --data-dir") from error
+            raise CommandError(f"{_line(error)}{how_to_mend(_line(error), config.store)}") from error
         if isinstance(error, (StoreError, OSError)):
             raise CommandError(_line(error)) from error
         if isinstance(error, CommandError):
@@ -151,6 +151,16 @@ def _set_at_end_of_stdin(stop: asyncio.Event) -> None:
         loop.add_reader(stdin, readable)
     except OSError as error:
         raise CommandError("--stop-with-stdin needs a pipe or a terminal as standard input") from error
+
+
+def how_to_mend(damage: str, store: StoreConfig) -> str:
+    """What to do about a store that contradicts itself. One of several members never goes back to a backup: what it acknowledged after
+    that the others count on."""
+    if "add it again" in damage:
+        return ""
+    if store.listen_peer_urls:
+        return "; remove this member and add it again with an empty --data-dir (etcdctl member remove, member add)"
+    return "; restore the data directory from a backup, or start with another --data-dir"
 
 
 def _line(error: BaseException) -> str:

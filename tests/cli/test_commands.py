@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from apiserver.cli import up
 from apiserver.cli.main import main
 from apiserver.cli.pki import Pki, Subject
+from apiserver.config import StoreConfig
 from tests.cli.test_pki import NOW
 
 
@@ -178,3 +180,13 @@ def test_versions_and_the_kubeconfig_are_printed(data: Path, capsys: pytest.Capt
     assert capsys.readouterr().out == f"{path}\n"
     assert main(["kubeconfig", "--data-dir", str(data)]) == 0
     assert capsys.readouterr().out == path.read_text()
+
+
+def test_what_to_do_about_damage_depends_on_whether_there_are_other_members(tmp_path: Path) -> None:
+    """A member that goes back to a backup has forgotten what it acknowledged: the others must not be led into that."""
+    alone = StoreConfig(data_dir=tmp_path)
+    member = StoreConfig(data_dir=tmp_path, listen_peer_urls=("https://127.0.0.1:2380",))
+    assert "from a backup" in up.how_to_mend("1.wal: damaged at offset 7", alone)
+    assert "member add" in up.how_to_mend("1.wal: damaged at offset 7", member)
+    assert "backup" not in up.how_to_mend("1.wal: damaged at offset 7", member)
+    assert up.how_to_mend("older than what it promised; remove the member and add it again", member) == ""

@@ -50,6 +50,14 @@ async def can_read(target: str, how: grpc.ChannelCredentials) -> bool:
         return True
 
 
+def replace(files: TlsFiles, by: TlsFiles) -> None:
+    """Each at once, as tools that renew certificates do it."""
+    for target, source in ((files.certificate, by.certificate), (files.key, by.key), (files.trusted_ca, by.trusted_ca)):
+        temporary = target.with_suffix(".new")
+        temporary.write_bytes(source.read_bytes())
+        os.replace(temporary, target)
+
+
 @pytest.mark.parametrize("client_cert_auth", [True, False])
 async def test_only_clients_of_the_authority_are_let_in(tmp_path: Path, client_cert_auth: bool) -> None:
     ours, others = authority(tmp_path / "ours"), authority(tmp_path / "others")
@@ -79,20 +87,24 @@ async def test_replaced_files_hold_for_new_connections(tmp_path: Path) -> None:
     async with running_door(tmp_path / "data", context=context) as door:
         assert await can_read(door.target, credentials(old, trusts=old))
         assert not await can_read(door.target, credentials(new, trusts=new))
-        replacement = server_files(new)
-        for target, source in (
-            (files.certificate, replacement.certificate),
-            (files.key, replacement.key),
-            (files.trusted_ca, replacement.trusted_ca),
-        ):
-            temporary = target.with_suffix(".new")
-            temporary.write_bytes(source.read_bytes())
-            os.replace(temporary, target)
+        replace(files, server_files(new))
         assert await can_read(door.target, credentials(new, trusts=new))
         old_client = grpc.ssl_channel_credentials(
             new.etcd_ca().certificate.read_bytes(), old.etcd_client().key.read_bytes(), old.etcd_client().certificate.read_bytes()
         )
         assert not await can_read(door.target, old_client)
+
+
+async def test_expired_certificates_let_nobody_in_until_they_are_replaced(tmp_path: Path) -> None:
+    expired = Pki(tmp_path / "expired", NOW - datetime.timedelta(days=400))
+    renewed = Pki(tmp_path / "renewed", NOW, tmp_path / "expired")  # of the same authority
+    files = server_files(expired)
+    context = client_tls.server_context(files, client_cert_auth=True)
+    async with running_door(tmp_path / "data", context=context) as door:
+        assert not await can_read(door.target, credentials(renewed, trusts=renewed))
+        replace(files, server_files(renewed))
+        assert await can_read(door.target, credentials(renewed, trusts=renewed))
+        assert not await can_read(door.target, credentials(expired, trusts=renewed)), "a client whose certificate has expired"
 
 
 @pytest.mark.parametrize(("offered", "chosen"), [(["h2", "http/1.1"], "h2"), (["http/1.1"], "http/1.1"), ([], None)])
