@@ -116,6 +116,7 @@ class Operators:
             or lost is host
             or len([each for each in members if not each.is_learner]) < 3
             or cluster.is_replacing
+            or self._removals
         ):
             return
         self.observer.trace(f"{lost.name} loses its disk")
