@@ -58,6 +58,8 @@ logger = logging.getLogger(__name__)
 
 #: between two attempts to start over a store without a leader
 UNAVAILABLE_PAUSE_SECONDS = 0.1
+#: to take this server's address back at its end
+LEAVE_SECONDS = 2.0
 #: between two attempts to write what a store with an alarm did not take at the start
 POSTPONED_SECONDS = 5.0
 #: A store with an alarm takes no writes until an operator has acted. Its server starts all the same: what is stored can be read, and where
@@ -260,8 +262,10 @@ class ApiServer:
         return self._kv.events_are_immediate and self._kv.local_revision() is not None
 
     async def leave(self) -> None:
-        """At an orderly end, while the store can still be reached: clients inside the cluster are sent elsewhere."""
-        await self._endpoints.leave()
+        """At an orderly end, while the store can still be reached: clients inside the cluster are sent elsewhere. A store that does not
+        answer, as one without a quorum, does not hold up the end: other servers find this one's address unheld."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._endpoints.leave(), LEAVE_SECONDS)
 
     def stop(self) -> None:
         """Not ready from now on; watches end, so that their clients go elsewhere."""

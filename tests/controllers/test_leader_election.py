@@ -9,6 +9,7 @@ import pytest
 
 from controllers.client.errors import ConnectionFailed
 from controllers.client.resources import LEASES
+from controllers.leaderelection import leader_elector
 from controllers.leaderelection.leader_elector import ElectionConfig, LeaderElector, LostLeadership
 from tests.controllers.fake_api import FakeApi
 from tests.controllers.virtual_clock import VirtualClock, settle
@@ -79,6 +80,20 @@ async def test_a_leader_that_cannot_renew_stops_its_work() -> None:
     with pytest.raises(LostLeadership):
         await running
     assert stopped == ["stopped"]
+
+
+async def test_the_end_does_not_wait_for_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leader_elector, "RELEASE_SECONDS", 0.01)
+    clock = VirtualClock()
+    api = FakeApi(clock)
+    a = elector(api, "a", clock)
+    running = asyncio.create_task(a.run(forever))
+    await settle()
+    assert a.is_leader
+    monkeypatch.setattr(api, "get", lambda *_: forever())
+    running.cancel()
+    ended, _ = await asyncio.wait({running}, timeout=5)
+    assert ended and not a.is_leader
 
 
 def test_durations_that_cannot_be_safe_are_refused() -> None:

@@ -1,4 +1,5 @@
-"""A server that starts on a store with an alarm, which takes no writes: whoever shall mend that needs the server and its client port."""
+"""A server whose store does not do what it should: one with an alarm takes no writes, and whoever shall mend that needs the server and its
+client port; one without a quorum does not answer, and must not hold up the end of the server."""
 
 from __future__ import annotations
 
@@ -61,3 +62,13 @@ async def test_a_server_starts_reads_and_writes_the_rest_once_the_alarm_is_off(
         kv.alarm = None
         await eventually(lambda: kv.store.current_revision > before)
         await second.created(CONFIGMAPS, {"metadata": {"name": "new"}})
+
+
+async def test_the_end_does_not_wait_for_a_store_that_does_not_answer(server_config: ServerConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_server, "LEAVE_SECONDS", 0.01)
+    async with running(server_config) as api:
+        monkeypatch.setattr(api.server._endpoints, "leave", asyncio.Event().wait)
+        leaving = asyncio.create_task(api.server.leave())
+        ended, _ = await asyncio.wait({leaving}, timeout=5)
+        leaving.cancel()
+        assert ended
