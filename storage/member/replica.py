@@ -609,7 +609,8 @@ class Replica:
             self._ready.exception()  # nobody need wait for it
         if not self._failed.done():
             self._failed.set_result(None)
-        self._fail_waiters(_stopped(error))
+        # What waits may have been done, also where the member was removed.
+        self._fail_waiters(errors.StoppedError() if isinstance(error, errors.MemberRemovedError) else _stopped(error))
         self._machine.close()
         self._raft.halt()
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from storage.member import request as log_request
 from storage.member.membership import new_cluster_id, new_member_id
 from storage.member.opening import Identity
 from storage.member.peer_calls import RemoteCluster
-from storage.raft.messages import ConfState, Entry, HardState, SnapshotMetadata
+from storage.raft.messages import ConfState, Entry, HardState, Message, MessageType, SnapshotMetadata
 from storage.wal.wal import Wal
 from tests.storage.member.cluster import Cluster, put, running_cluster, until, value_of
 
@@ -147,6 +147,26 @@ async def test_a_removed_member_stops_for_good(cluster: Cluster) -> None:
     finally:
         await restarted.stop()
     await put(cluster.leader(), b"the others go on")
+
+
+async def test_the_outcome_of_a_write_under_way_on_a_member_that_is_removed_is_unknown(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It may be in the leader's log: "the member was removed" would say that it never was.
+    removed = cluster.followers()[0]
+    transport = cluster.network.listening()[removed.member_id]
+    send = transport.send
+
+    def without_proposals(messages: Sequence[Message]) -> None:
+        send([message for message in messages if message.type is not MessageType.PROPOSE])
+
+    monkeypatch.setattr(transport, "send", without_proposals)
+    writing = asyncio.create_task(put(removed, b"k"))
+    await asyncio.sleep(0)
+    await cluster.leader().member_remove(removed.member_id)
+    with pytest.raises(errors.UnavailableError):
+        await writing
+    assert isinstance(removed.failure, errors.MemberRemovedError)
 
 
 async def test_a_leader_that_removes_itself_leaves_a_working_cluster(cluster: Cluster) -> None:
