@@ -131,6 +131,8 @@ class _Child:
     def __init__(self, name: str, command: list[str]) -> None:
         self.name = name
         self.ready = asyncio.Event()
+        #: it ended before it was ready for the first time
+        self.has_not_started = False
         self._command = command
         self._process: asyncio.subprocess.Process | None = None
 
@@ -214,6 +216,9 @@ async def _run(commands: dict[str, list[str]], *, restart: bool, announce: Calla
     stop.set()
     await asyncio.gather(*(child.stop() for child in children))
     statuses = await ended
+    for child in children:
+        if child.has_not_started:
+            raise CommandError(f"{child.name} ended before it was ready, and the others with it")
     if not asked:
         raise CommandError("all members have ended")
     return max(statuses)  # of those that were there to be ended
@@ -225,11 +230,17 @@ async def _all_ready(children: Sequence[_Child]) -> None:
 
 
 async def _keep(child: _Child, stop: asyncio.Event, *, restart: bool) -> int:
-    """Until ``stop``, or its own end where it is not started again. The exit status with which it ended when it was asked to, else 0."""
+    """Until ``stop``, or its own end where it is not started again; sets ``stop`` when it never got ready. The exit status with which it
+    ended when it was asked to, else 0."""
     while True:
         status = await child.run()
         if stop.is_set():
             return abs(status)
+        if not child.ready.is_set():
+            # What keeps it from starting (a port that is taken, a damaged file) will do so again.
+            child.has_not_started = True
+            stop.set()
+            return 0
         ended = f"ended with status {status}" if status >= 0 else f"was killed by signal {-status}"
         sys.stderr.write(f"sampan: {child.name} {ended}; {'it is started again' if restart else 'the others go on'}\n")
         sys.stderr.flush()

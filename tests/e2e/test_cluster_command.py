@@ -94,6 +94,16 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.parametrize("flags", [(), ("--restart",)])
+def test_a_member_that_cannot_start_ends_the_command(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    base_port = free_base_port()
+    with socket.create_server(("127.0.0.1", base_port + 10)):
+        command = Command(tmp_path / "log.txt", "cluster", "--data-dir", str(tmp_path / "data"), "--base-port", str(base_port), *flags)
+        assert command.process.wait(START_SECONDS) == 1, command.output()
+    assert f"m2: sampan: port {base_port + 10} on 127.0.0.1 is in use" in command.output()
+    assert "sampan: m2 ended before it was ready, and the others with it" in command.output()
+
+
 def test_three_members_with_one_set_of_controllers_at_work(command: Command, tmp_path: Path) -> None:
     kubeconfig = command.wait_for(r"export KUBECONFIG=(\S+)")[1]
     processes = {name: int(pid) for name, pid in re.findall(r"  (m\d)  .* process (\d+)\n", command.output())}
