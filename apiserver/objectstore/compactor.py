@@ -22,6 +22,8 @@ class Compactor:
     However many API servers there are, one of them does it. The version of ``COMPACT_REV_KEY`` is a clock that each reads and tries to
     advance: 1. both A and B have read 7 at their last turns; 2. A writes the key if its version is 7 still, succeeds, and compacts;
     3. B tries the same, fails, and learns 8 and the revision of now, at which it may compact an interval later, if A does not.
+
+    Without space the key cannot be written, and to compact is what makes space: then each does it, at a revision an interval old.
     """
 
     def __init__(self, kv: api.KV, interval_seconds: float, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
@@ -34,26 +36,32 @@ class Compactor:
         self._revision = 0
 
     async def run(self) -> None:
-        """Until cancelled. A store that is away for a while is asked again an interval later."""
+        """Until cancelled. A store that is away for a while, or refuses, is asked again an interval later."""
         while True:
             try:
                 await self._maybe_compact()
             except errors.CompactedError:
                 pass  # somebody else did it
-            except errors.UnavailableError as error:
+            except errors.StoreError as error:
                 _log.warning("the store could not be compacted: revision=%d error=%s", self._revision, error)
             await self._sleep(self._interval_seconds)
 
     async def _maybe_compact(self) -> bool:
         """One turn of the clock; whether it was ours, and the store was compacted."""
         due = self._revision
-        answer = await self._kv.txn(
-            api.TxnRequest(
-                compare=(api.Compare(key=COMPACT_REV_KEY, target=api.CompareTarget.VERSION, operand=self._turn),),
-                success=(api.PutRequest(key=COMPACT_REV_KEY, value=str(due).encode()),),
-                failure=(api.RangeRequest(key=COMPACT_REV_KEY),),
+        try:
+            answer = await self._kv.txn(
+                api.TxnRequest(
+                    compare=(api.Compare(key=COMPACT_REV_KEY, target=api.CompareTarget.VERSION, operand=self._turn),),
+                    success=(api.PutRequest(key=COMPACT_REV_KEY, value=str(due).encode()),),
+                    failure=(api.RangeRequest(key=COMPACT_REV_KEY),),
+                )
             )
-        )
+        except errors.NoSpaceError:
+            self._revision = await self._kv.read_revision()
+            if due:
+                await self._kv.compact(due)
+            return bool(due)
         self._revision = answer.header.revision
         if not answer.succeeded:
             [found] = answer.responses

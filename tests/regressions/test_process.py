@@ -25,6 +25,7 @@ import pytest
 
 from apiserver.lazy_app import LazyApp
 from tests import etcd_backed
+from tests.e2e.etcdctl import etcdctl
 from tests.e2e.server_process import ServerProcess, free_port
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -152,7 +153,9 @@ async def test_a_load_that_failed_is_tried_again() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(etcd_backed.ENABLED, reason="the quota is the embedded store's")
 def test_a_full_store_takes_deletes_and_recovers(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path, "--no-controllers", "--quota-backend-bytes", "12000000", "--etcd-compaction-interval", "500ms")
+    port = f"https://127.0.0.1:{free_port()}"
+    flags = ("--quota-backend-bytes", "12000000", "--etcd-compaction-interval", "500ms", "--listen-client-urls", port)
+    server = ServerProcess(tmp_path, "--no-controllers", *flags)
     server.start()
     try:
         made = 0
@@ -172,6 +175,7 @@ def test_a_full_store_takes_deletes_and_recovers(tmp_path: Path) -> None:
         deadline = time.monotonic() + SECONDS_MAX
         while server.request("POST", CONFIGMAPS, {"metadata": {"name": "again"}, "data": {"a": "x" * 900_000}})[0] != 201:
             assert time.monotonic() < deadline, "no space came back"
+            etcdctl(server.log, "alarm", "disarm")  # raised again as long as there is no space
             time.sleep(0.2)
         assert server.stop() == 0
     finally:

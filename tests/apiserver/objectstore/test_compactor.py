@@ -90,3 +90,19 @@ async def test_of_several_servers_one_compacts_at_each_interval() -> None:
     assert all(revision <= before for revision, before in zip(asked, kept))
     [key] = (await kv.range(api.RangeRequest(key=COMPACT_REV_KEY))).kvs
     assert (key.version, key.value) == (6, str(asked[-1]).encode())
+
+
+@pytest.mark.parametrize("refusal", [errors.NoSpaceError, errors.CorruptAlarmError])
+async def test_a_store_that_takes_no_writes_is_compacted_where_that_may_help(refusal: type[errors.StoreError]) -> None:
+    kv = MemoryKV()
+    clock = Clock(kv, turns=3)
+
+    async def txn(request: api.TxnRequest) -> api.TxnResponse:
+        raise refusal()
+
+    kv.txn = txn  # type: ignore[method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        await Compactor(kv, 300, clock.sleep).run()
+    oldest = clock.revisions[-2]
+    assert await compacted(kv, oldest - 1) == (refusal is errors.NoSpaceError)
+    assert not await compacted(kv, oldest)

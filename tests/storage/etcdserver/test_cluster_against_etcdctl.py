@@ -43,9 +43,21 @@ async def learned(cluster: Cluster) -> Side:
             member["clientURLs"][0].removeprefix("http://"): f"<{role}Client>",
             member["peerURLs"][0].removeprefix("http://"): f"<{role}Peer>",
         }  # fmt: skip
+    await healthy(side, next(member["peerURLs"][0] for member in members if member["ID"] != leader))
     header = statuses[0]["Status"]["header"]
     side.names |= {str(header["cluster_id"]): "<clusterNumber>", f"{header['cluster_id']:x}": "<cluster>"}
     return side
+
+
+async def healthy(side: Side, known_peer_url: str) -> None:
+    """Changes of members are refused until the leader has reached the others for a while, without a break on a busy machine."""
+    for _ in range(READY_ATTEMPTS_MAX):
+        process = await side.start(("member", "add", "known", f"--peer-urls={known_peer_url}"))
+        _, complaint = await process.communicate()
+        if b"Peer URLs already exists" in complaint:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"the members do not become healthy: {complaint.decode()}")
 
 
 async def raw(side: Side, *arguments: str) -> str:
