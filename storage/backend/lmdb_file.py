@@ -11,6 +11,7 @@ while another decides to do so. Each view therefore has a lock, held for each re
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import zlib
@@ -21,8 +22,11 @@ from typing import TypeVar
 import lmdb
 
 from storage import errors
+from storage.backend import schema
 from storage.backend.backend import BUCKET_NAMES, Bucket
 from storage.backend.write_buffer import WriteBuffer
+
+logger = logging.getLogger(__name__)
 
 #: Buckets that LMDB makes room for; a few more than there are.
 DATABASES_MAX = 16
@@ -45,6 +49,7 @@ class LmdbFile:
         try:
             with self.translated():
                 self.databases = tuple(self.env.open_db(name) for name in BUCKET_NAMES)
+                self._maybe_seal()
                 self._check_counts()
         except BaseException:
             self.env.close()
@@ -109,6 +114,24 @@ class LmdbFile:
         if zlib.crc32(sealed, zlib.crc32(key, SEEDS[bucket])) != CHECKSUM_RESIDUE:
             raise self.damaged(f"{key!r} in the bucket {bucket.name.lower()} does not match its checksum")
         return sealed[:-CHECKSUM_BYTES]
+
+    def _maybe_seal(self) -> bool:
+        """Give the values of a file that was written before there were checksums theirs, in one transaction. The length of the
+        consistent index, which every store has, tells such a file."""
+        with self.env.begin() as txn:
+            index = txn.get(schema.CONSISTENT_INDEX, db=self.databases[Bucket.META])
+        if index is None or len(index) != schema.UINT64_BYTES:
+            return False
+        logger.info("adding checksums to %s, which an earlier version wrote", self.path)
+        with self.env.begin(write=True) as txn:
+            for seed, database in zip(SEEDS, self.databases, strict=True):
+                cursor = txn.cursor(database)
+                more = cursor.first()
+                while more:
+                    key, value = cursor.item()
+                    cursor.put(key, seal(seed, key, value))
+                    more = cursor.next()
+        return True
 
     def _check_counts(self) -> None:
         with self.env.begin() as txn:

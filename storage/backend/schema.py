@@ -20,6 +20,7 @@ from __future__ import annotations
 from storage.backend.backend import Backend, Bucket
 from storage.errors import CorruptError
 
+UINT64_BYTES = 8
 CONSISTENT_INDEX = b"consistent_index"
 TERM = b"term"
 SCHEDULED_COMPACT_REVISION = b"scheduledCompactRev"
@@ -47,7 +48,7 @@ def read_uint64(backend: Backend, bucket: Bucket, key: bytes, *, durable: bool =
 
 def put_consistent_index(backend: Backend, index: int, term: int) -> None:
     """Note that everything up to the log's ``index`` is in the backend. Must share a batch with what the entry wrote."""
-    backend.put(Bucket.META, CONSISTENT_INDEX, index.to_bytes(8, "big"))
+    backend.put(Bucket.META, CONSISTENT_INDEX, index.to_bytes(UINT64_BYTES, "big"))
     backend.put(Bucket.META, TERM, term.to_bytes(8, "big"))
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from storage.backend import lmdb_backend
-from storage.backend.backend import BATCH_INTERVAL_SECONDS, Backend, Bucket
+from storage.backend import lmdb_backend, schema
+from storage.backend.backend import BATCH_INTERVAL_SECONDS, BUCKET_NAMES, Backend, Bucket
 from storage.backend.lmdb_backend import LmdbBackend
 from storage.errors import CorruptError, UnavailableError
 
@@ -24,6 +24,20 @@ def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
     backend = LmdbBackend(tmp_path / "db")
     assert backend.get(Bucket.KEY, b"a") == b"1"
     backend.close()
+
+
+def test_a_file_that_was_written_before_there_were_checksums_gets_them(tmp_path: Path) -> None:
+    with lmdb.open(str(tmp_path / "db"), subdir=False, max_dbs=len(Bucket)) as env:
+        databases = [env.open_db(name) for name in BUCKET_NAMES]
+        with env.begin(write=True) as txn:
+            txn.put(schema.CONSISTENT_INDEX, (7).to_bytes(8, "big"), db=databases[Bucket.META])
+            for number in range(300):
+                txn.put(b"%04d" % number, b"v" * number, db=databases[Bucket.KEY])
+    for _ in range(2):
+        backend = LmdbBackend(tmp_path / "db")
+        assert backend.range(Bucket.KEY, b"", None) == [(b"%04d" % number, b"v" * number) for number in range(300)]
+        assert schema.read_uint64(backend, Bucket.META, schema.CONSISTENT_INDEX) == 7
+        backend.close()
 
 
 def test_the_map_grows_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
