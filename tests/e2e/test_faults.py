@@ -17,7 +17,7 @@ from tests.e2e.server_process import ServerProcess
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 #: more by the environment for a long run
-KILL_ROUNDS = int(os.environ.get("SAMPAN_KILL_ROUNDS", "3"))
+KILL_ROUNDS = int(os.environ.get("SAMPAN_KILL_ROUNDS", "2"))
 WRITERS = 4
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 

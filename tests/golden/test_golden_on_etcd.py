@@ -12,7 +12,7 @@ from tests.e2e.server_process import ServerProcess
 from tests.golden.test_golden import FLAGS, RATCHET, replay
 from tests.storage.etcd_process import EtcdProcess
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

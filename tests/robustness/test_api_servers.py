@@ -23,7 +23,7 @@ from tests.robustness.log_archive import all_entries
 from tests.robustness.traffic import guarded
 from tests.robustness.watch_promises import Stream, Truth, check_watch
 
-pytestmark = [pytest.mark.slow, pytest.mark.e2e]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.long]
 
 PREFIX = b"/registry/configmaps/default/lin-"
 PREFIX_END = PREFIX[:-1] + b"."

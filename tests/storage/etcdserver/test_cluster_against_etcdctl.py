@@ -77,7 +77,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
         assert not made.differences, "\n\n".join(made.differences)
     finally:
         for cluster in clusters:
-            cluster.stop()
+            cluster.kill()
 
 
 async def test_members(pair: Pair) -> None:
