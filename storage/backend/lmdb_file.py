@@ -16,6 +16,7 @@ import os
 import threading
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -228,6 +229,9 @@ def merge(
     stored: Iterator[tuple[bytes, V]], buffered: list[tuple[bytes, V | None]], end: bytes | None, limit: int
 ) -> Iterator[tuple[bytes, V]]:
     """Both in key order as one; where both have a key the buffered value counts, and None hides it."""
+    if not buffered and end is None:
+        yield from islice(stored, limit or None)
+        return
     remaining = limit or -1
     position = 0
     for key, value in stored:

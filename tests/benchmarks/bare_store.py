@@ -18,6 +18,7 @@ from apiserver.store_door import run
 
 
 async def main() -> None:
+    garbage_collection.pause()
     directory, name, port, *cluster = sys.argv[1:]
     members = initial_cluster(cluster[0]) if cluster else {}
     url = f"http://127.0.0.1:{port}"
