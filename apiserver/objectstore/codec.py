@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
 
 _METADATA = b'"metadata":{'
 _RESOURCE_VERSION = b'"resourceVersion":"'
+_OWN_LAYOUT = re.compile(rb'\{"apiVersion":"[^"\\]+","kind":"[^"\\]+","metadata":\{"')
 
 
 def encode(obj: dict[str, Any]) -> bytes:
@@ -24,6 +26,11 @@ def encode(obj: dict[str, Any]) -> bytes:
         if field not in ordered:
             ordered[field] = value
     return orjson.dumps(ordered)
+
+
+def has_own_layout(value: bytes) -> bool:
+    """Whether a stored value begins as those of ``encode`` do: what another server has written need not."""
+    return _OWN_LAYOUT.match(value) is not None
 
 
 def served(stored: bytes, revision: int) -> bytes:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Mapping
 
-from apiserver.objectstore import codec
+from apiserver.objectstore import codec, stored_values
 from apiserver.objectstore.cache_watcher import CacheWatcher
 from apiserver.objectstore.interface import REGISTRY_PREFIX, FutureRevisionError, StoredObject
 from apiserver.objectstore.watch_cache import WatchCache
@@ -50,6 +51,7 @@ class EventSource:
         #: watchers with something to pass on at the end of the turn
         self.dirty: list[CacheWatcher] = []
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._unreadable: dict[str, stored_values.UnreadableValueError] = {}
         self.revision = 0
         self.alive = False
 
@@ -78,7 +80,7 @@ class EventSource:
         cache.load(objects.get(cache, []), revision)
         for path, event in missed:
             if event.kv.mod_revision > revision:
-                _apply(cache, path, event)
+                self._apply(cache, path, event)
 
     def remove(self, cache: WatchCache) -> None:
         """Forget a resource (a deleted custom resource definition); its watches end."""
@@ -174,7 +176,35 @@ class EventSource:
         if self._loading and cache in self._loading:
             self._loading[cache].append((path, event))
         else:
-            _apply(cache, path, event)
+            self._apply(cache, path, event)
+
+    def _apply(self, cache: WatchCache, path: str, event: api.Event) -> None:
+        kv = event.kv
+        if event.type is api.EventType.PUT:
+            value = self._readable(cache, path, kv.value)
+            if value is not None:
+                cache.put(path, value, kv.mod_revision, kv.create_revision == kv.mod_revision)
+                return
+        else:
+            self._unreadable.pop(f"{cache.prefix}/{path}", None)
+        cache.delete(path, kv.mod_revision)
+
+    def _readable(self, cache: WatchCache, path: str, value: bytes) -> bytes | None:
+        """The stored form of what any server may have written; None, and a place in ``unreadable``, where it cannot be read."""
+        try:
+            value = stored_values.stored_form(value)
+        except stored_values.UnreadableValueError as error:
+            self._unreadable[f"{cache.prefix}/{path}"] = error
+            _log.warning("a stored value is left alone: key=%s%s/%s reason=%s", self.registry_prefix, cache.prefix, path, error)
+            return None
+        if self._unreadable:
+            self._unreadable.pop(f"{cache.prefix}/{path}", None)
+        return value
+
+    @property
+    def unreadable(self) -> Mapping[str, stored_values.UnreadableValueError]:
+        """Why the values of some keys (prefix and path) are no objects here. They stay in the store as they are."""
+        return self._unreadable
 
     async def _read(self, prefix: bytes) -> tuple[dict[WatchCache, list[StoredObject]], int]:
         """Every object under ``prefix``, by its cache, at one revision."""
@@ -187,8 +217,10 @@ class EventSource:
                 located = self._locate(kv.key)
                 if located is not None:
                     cache, path = located
-                    raw = codec.served(kv.value, kv.mod_revision)
-                    found.setdefault(cache, []).append(StoredObject(path, raw, kv.mod_revision))
+                    value = self._readable(cache, path, kv.value)
+                    if value is not None:
+                        raw = codec.served(value, kv.mod_revision)
+                        found.setdefault(cache, []).append(StoredObject(path, raw, kv.mod_revision))
             if not page.more:
                 return found, revision
             key = page.kvs[-1].key + b"\0"
@@ -286,14 +318,6 @@ class EventSource:
             self._waiters.remove(entry)
             if not entry[1].done():
                 entry[1].set_result(None)
-
-
-def _apply(cache: WatchCache, path: str, event: api.Event) -> None:
-    kv = event.kv
-    if event.type is api.EventType.PUT:
-        cache.put(path, kv.value, kv.mod_revision, kv.create_revision == kv.mod_revision)
-    else:
-        cache.delete(path, kv.mod_revision)
 
 
 def prefix_end(prefix: bytes) -> bytes:

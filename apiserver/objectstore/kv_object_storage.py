@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
-from apiserver.objectstore import codec
+from apiserver.objectstore import codec, stored_values
 from apiserver.objectstore.cache_watcher import CacheWatcher
 from apiserver.objectstore.event_source import EventSource, prefix_end
 from apiserver.objectstore.interface import (
@@ -153,7 +153,7 @@ class KvObjectStorage:
                 raise FutureRevisionError(revision_min, revision)
             for position, kv in enumerate(page.kvs):
                 obj = self._stored(kv)
-                if filtered and not selection.covers(obj):
+                if obj is None or (filtered and not selection.covers(obj)):
                     continue
                 objects.append(obj)
                 if limit and len(objects) == limit and (page.more or position + 1 < len(page.kvs)):
@@ -163,9 +163,14 @@ class KvObjectStorage:
                 return ListResult(objects=objects, revision=revision)
             key = page.kvs[-1].key + b"\0"
 
-    def _stored(self, kv: api.KeyValue) -> StoredObject:
+    def _stored(self, kv: api.KeyValue) -> StoredObject | None:
+        """None for a value that cannot be read, which is as good as no object."""
         path = kv.key[len(self._prefix.encode()) :].decode()
-        return StoredObject(path, codec.served(kv.value, kv.mod_revision), kv.mod_revision)
+        try:
+            value = stored_values.stored_form(kv.value)
+        except stored_values.UnreadableValueError:
+            return None
+        return StoredObject(path, codec.served(value, kv.mod_revision), kv.mod_revision)
 
     async def read_back(self, path: str) -> StoredObject | None:
         """The newest version after a lost compare."""
@@ -430,8 +435,11 @@ class KvObjectStorage:
         previous = self._stored(event.prev_kv) if event.prev_kv is not None else None
         kv = event.kv
         if event.type is api.EventType.PUT:
+            new = self._stored(kv)
+            if new is None:
+                return None
             kind = EventType.ADDED if kv.create_revision == kv.mod_revision else EventType.MODIFIED
-            return ChangeEvent(kind, self._stored(kv), previous)
+            return ChangeEvent(kind, new, previous)
         if previous is None:
             return None
         last = StoredObject(previous.path, codec.served_again(previous.raw, kv.mod_revision), kv.mod_revision)

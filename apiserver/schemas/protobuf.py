@@ -39,6 +39,10 @@ class ProtobufError(ValueError):
     """The bytes are not what they claim to be; the text is for the client."""
 
 
+class UnknownKindError(ProtobufError):
+    """No message is published for the kind."""
+
+
 def to_json(body: bytes) -> bytes:
     """The JSON form of a body. Raises ProtobufError."""
     return orjson.dumps(decode(body))
@@ -66,7 +70,7 @@ def decode(body: bytes) -> Object:
         raise ProtobufError("the protobuf message names no apiVersion and kind")
     message = message_of(api_version, kind)
     if message is None:
-        raise ProtobufError(f"no protobuf form of {api_version}, Kind={kind} is known")
+        raise UnknownKindError(f"no protobuf form of {api_version}, Kind={kind} is known")
     return {"apiVersion": api_version, "kind": kind, **_message(message, raw, 0)}
 
 
