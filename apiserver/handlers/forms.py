@@ -11,6 +11,8 @@ from apiserver.machinery.objects import Object
 from apiserver.machinery.table import IncludeObject
 from apiserver.request.negotiation import Form, Negotiated
 from apiserver.request.request_context import RequestContext
+from apiserver.resources.columns import Printer, printer_of_kind
+from apiserver.resources.table import minor_of
 
 partial = tables.partial_object_metadata
 
@@ -34,12 +36,34 @@ def table(
     columns: bool = True,
 ) -> Object:
     """``columns`` False: the later events of a watch leave the definitions out."""
+    definitions: Sequence[Object] = scope.column_definitions if columns else ()
+    return _table(scope, scope.printer, definitions, negotiated, context, objects, metadata)
+
+
+def table_of_kind(scope: ResourceScope, negotiated: Negotiated, context: RequestContext, obj: Object, group: str, kind: str) -> Object:
+    """Of what a subresource answers where that is a kind of its own."""
+    printer = printer_of_kind(group, kind, minor_of(scope.schemas.kubernetes_version))
+    metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+    definitions = printer.definitions(scope.schemas.description_of)
+    return _table(scope, printer, definitions, negotiated, context, [obj], metadata)
+
+
+def _table(
+    scope: ResourceScope,
+    printer: Printer,
+    definitions: Sequence[Object],
+    negotiated: Negotiated,
+    context: RequestContext,
+    objects: Sequence[Object],
+    metadata: Object,
+) -> Object:
     include = include_object(context)
     now = scope.store.env.clock.now()
-    printer = scope.printer
     version = negotiated.version
+    if printer.order is not None:
+        objects = sorted(objects, key=printer.order)
     rows = [tables.row(printer.cells(obj, now), obj, include, version, printer.conditions(obj)) for obj in objects]
-    return tables.table(printer.definitions() if columns else (), rows, metadata, version)
+    return tables.table(definitions, rows, metadata, version)
 
 
 def include_object(context: RequestContext) -> IncludeObject:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.handlers import response
+from apiserver.handlers import forms, response
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.create import check_namespace
 from apiserver.handlers.patch import check_options, parse_patch
@@ -35,6 +35,10 @@ async def serve(scope: ResourceScope, context: RequestContext, receive: Receive,
         answer = scale_of(scope, scope.store.decode(found))
     else:
         answer = await _write(scope, context, receive, limit_bytes)
+    if negotiated.form is negotiation.Form.TABLE:
+        answer = forms.table_of_kind(scope, negotiated, context, answer, "autoscaling", "Scale")
+    elif negotiated.form is negotiation.Form.METADATA:
+        answer = forms.partial(answer, negotiated.version)
     await response.send_object(send, context, 200, negotiated, answer)
 
 
@@ -98,9 +102,7 @@ async def _write(scope: ResourceScope, context: RequestContext, receive: Receive
     return scale_of(scope, scope.store.decode(written))
 
 
-def _patched(
-    scope: ResourceScope, context: RequestContext, patch_type: str, body: bytes, options: WriteOptions, current: Object
-) -> Object:
+def _patched(scope: ResourceScope, context: RequestContext, patch_type: str, body: bytes, options: WriteOptions, current: Object) -> Object:
     """Strategic merge is a merge patch here, since a Scale has no lists; apply owns what it names and is one as well."""
     if patch_type == negotiation.JSON_PATCH:
         patched = json_patch.apply(current, parse_patch(body, list, "jsonpatch.Patch"))

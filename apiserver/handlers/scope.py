@@ -39,6 +39,7 @@ class ResourceScope:
         self.schemas = schemas
         self._type: Type | None = None
         self._printer: Printer | None = None
+        self._columns: list[Object] | None = None
         self.item_prefix = codec.type_prefix(self.info.api_version, self.info.kind)
 
     @property
@@ -47,6 +48,13 @@ class ResourceScope:
         if self._printer is None:
             self._printer = columns.printer_for(self.info, minor_of(self.schemas.kubernetes_version))
         return self._printer
+
+    @property
+    def column_definitions(self) -> list[Object]:
+        """The columns as a Table has them. Not to be changed."""
+        if self._columns is None:
+            self._columns = self.printer.definitions(self.schemas.description_of)
+        return self._columns
 
     @property
     def type(self) -> Type:

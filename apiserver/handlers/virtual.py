@@ -87,7 +87,7 @@ class VirtualResources:
         if negotiated.form is Form.TABLE:
             printer = columns.printer_for(info, minor_of(self._schemas.kubernetes_version))
             row = tables.row(printer.cells(etcd, 0.0), etcd, forms.include_object(context), negotiated.version)
-            answer = tables.table(printer.definitions(), [row], {}, negotiated.version)
+            answer = tables.table(printer.definitions(self._schemas.description_of), [row], {}, negotiated.version)
         elif name:
             answer = {"kind": info.kind, "apiVersion": info.api_version, **etcd}
         else:

@@ -26,15 +26,7 @@ Conditions = Callable[[Object], list[Object]]
 #: modules that define ``PRINTERS``, by group and kind
 _MODULES = ("columns_core", "columns_workloads", "columns_network", "columns_storage", "columns_access")
 
-_NAME_DESCRIPTION = (
-    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request "
-    "the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration "
-    "definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
-)
-_CREATED_DESCRIPTION = (
-    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in "
-    "happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC."
-)
+_CREATED = "meta.v1.ObjectMeta.creationTimestamp"
 
 
 def no_conditions(obj: Object) -> list[Object]:
@@ -43,15 +35,20 @@ def no_conditions(obj: Object) -> list[Object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printer:
-    """``cells`` answers as many values as there are ``columns``; ``conditions`` are a row's (a pod that is done is greyed out)."""
+    """``cells`` answers as many values as there are ``columns``; ``conditions`` are a row's (a pod that is done is greyed out); ``order``
+    is a sort key for the rows of a list, where they do not stand in the order of their names."""
 
     columns: tuple[Column, ...]
     cells: Cells
     conditions: Conditions = no_conditions
+    order: Callable[[Object], Any] | None = None
 
-    def definitions(self) -> list[Object]:
-        """The columns in the form in which a Table has them."""
-        return [table.column_definition(c.name, c.type, c.format, c.description, c.priority) for c in self.columns]
+    def definitions(self, describe: Callable[[str], str] = lambda field: "") -> list[Object]:
+        """The columns in the form in which a Table has them. ``describe`` answers the description of a field of the published schemas."""
+        return [
+            table.column_definition(c.name, c.type, c.format, describe(c.documented) if c.documented else c.description, c.priority)
+            for c in self.columns
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +60,18 @@ class Dated:
     until: int = 1_000_000
 
 
-def column(name: str, type_: str = "string", *, priority: int = 0, description: str = "") -> Column:
-    return Column(name=name, type=type_, priority=priority, description=description)
+def column(name: str, type_: str = "string", *, priority: int = 0, description: str = "", documented: str = "") -> Column:
+    return Column(name=name, type=type_, priority=priority, description=description, documented=documented)
 
 
-NAME = Column(name="Name", type="string", format="name", description=_NAME_DESCRIPTION)
-AGE = Column(name="Age", type="string", description=_CREATED_DESCRIPTION)
-_CREATED_AT = Column(name="Created At", type="date", description=_CREATED_DESCRIPTION)
+NAME = Column(name="Name", type="string", format="name", documented="meta.v1.ObjectMeta.name")
+AGE = Column(name="Age", type="string", documented=_CREATED)
+_CREATED_AT = Column(name="Created At", type="date", documented=_CREATED)
 
 
-def printer(*columns: Column | Dated, cells: Cells, conditions: Conditions = no_conditions) -> Callable[[int], Printer]:
+def printer(
+    *columns: Column | Dated, cells: Cells, conditions: Conditions = no_conditions, order: Callable[[Object], Any] | None = None
+) -> Callable[[int], Printer]:
     """What stands in a module's ``PRINTERS``: a function from the minor of Kubernetes to the printer. ``cells`` answers a value for every
     column, dated or not."""
 
@@ -80,13 +79,13 @@ def printer(*columns: Column | Dated, cells: Cells, conditions: Conditions = no_
         kept = [i for i, c in enumerate(columns) if not isinstance(c, Dated) or c.since <= minor <= c.until]
         shown = tuple(c.column if isinstance(c, Dated) else c for c in (columns[i] for i in kept))
         if len(kept) == len(columns):
-            return Printer(columns=shown, cells=cells, conditions=conditions)
+            return Printer(columns=shown, cells=cells, conditions=conditions, order=order)
 
         def kept_cells(obj: Object, now: float) -> list[Any]:
             values = cells(obj, now)
             return [values[i] for i in kept]
 
-        return Printer(columns=shown, cells=kept_cells, conditions=conditions)
+        return Printer(columns=shown, cells=kept_cells, conditions=conditions, order=order)
 
     return of_minor
 
@@ -98,11 +97,12 @@ def printer_for(info: ResourceInfo, minor: int) -> Printer:
         return own
     if not info.builtin:
         return _CUSTOM
-    return _builtin(info.group, info.kind, minor)
+    return printer_of_kind(info.group, info.kind, minor)
 
 
 @lru_cache(maxsize=256)
-def _builtin(group: str, kind: str, minor: int) -> Printer:
+def printer_of_kind(group: str, kind: str, minor: int) -> Printer:
+    """The printer of a built-in kind, also of one that is no resource (``Scale``)."""
     for name in _MODULES:
         found = importlib.import_module(f"apiserver.resources.{name}").PRINTERS.get((group, kind))
         if found is not None:

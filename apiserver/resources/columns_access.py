@@ -9,6 +9,7 @@ from apiserver.machinery import timestamps
 from apiserver.machinery.objects import Object, get
 from apiserver.resources import cell_texts as texts
 from apiserver.resources.columns import AGE, NAME, Printer, age, column, name, printer
+from apiserver.resources.resource_info import Column
 
 
 def _binding(obj: Object, now: float) -> list[Any]:
@@ -79,8 +80,18 @@ def _policy_binding(obj: Object, now: float) -> list[Any]:
         if reference.get("name"):
             shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
         elif reference.get("selector") is not None:
-            shown = texts.label_selector(reference["selector"])
+            shown = _go_selector(reference["selector"])
     return [name(obj), get(obj, "spec", "policyName", default=""), shown, age(obj, now)]
+
+
+def _go_selector(selector: Object) -> str:
+    """A LabelSelector as Go's generated ``String`` method shows it; here alone that is what Kubernetes prints."""
+    wanted = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{e.get('key', '')},Operator:{e.get('operator', '')},Values:[{' '.join(e.get('values') or ())}],}},"
+        for e in selector.get("matchExpressions") or ()
+    )
+    return f"&LabelSelector{{MatchLabels:map[string]string{{{wanted}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
 
 
 def _api_service(obj: Object, now: float) -> list[Any]:
@@ -92,38 +103,42 @@ def _api_service(obj: Object, now: float) -> list[Any]:
     return [name(obj), f"{service.get('namespace', '')}/{service.get('name', '')}" if service else "Local", state, age(obj, now)]
 
 
-_BINDING_COLUMNS = (
-    NAME,
-    column("Role"),
-    AGE,
-    column("Users", priority=1, description="Users in the roleBinding"),
-    column("Groups", priority=1, description="Groups in the roleBinding"),
-    column("ServiceAccounts", priority=1, description="ServiceAccounts in the roleBinding"),
-)
+def _binding_columns(kind: str) -> tuple[Column, ...]:
+    binding = kind[:1].lower() + kind[1:]
+    return (
+        NAME,
+        column("Role", documented=f"rbac.v1.{kind}.roleRef"),
+        AGE,
+        *(column(subjects, priority=1, description=f"{subjects} in the {binding}") for subjects in ("Users", "Groups", "ServiceAccounts")),
+    )
+
+
+_PARAM_KIND = column("ParamKind", description="ParamKind specifies the kind of resources used to parameterize this policy")
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
 _CERTIFICATES = "certificates.k8s.io"
 
 PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
-    (_RBAC, "RoleBinding"): printer(*_BINDING_COLUMNS, cells=_binding),
-    (_RBAC, "ClusterRoleBinding"): printer(*_BINDING_COLUMNS, cells=_binding),
+    **{(_RBAC, kind): printer(*_binding_columns(kind), cells=_binding) for kind in ("RoleBinding", "ClusterRoleBinding")},
     (_CERTIFICATES, "CertificateSigningRequest"): printer(
         NAME,
         AGE,
-        column("SignerName"),
-        column("Requestor"),
-        column("RequestedDuration"),
-        column("Condition"),
+        column("SignerName", documented="certificates.v1.CertificateSigningRequestSpec.signerName"),
+        column("Requestor", documented="certificates.v1.CertificateSigningRequestSpec.request"),
+        column("RequestedDuration", documented="certificates.v1.CertificateSigningRequestSpec.expirationSeconds"),
+        column("Condition", documented="certificates.v1.CertificateSigningRequestStatus.conditions"),
         cells=_signing_request,
     ),
-    (_CERTIFICATES, "ClusterTrustBundle"): printer(NAME, column("SignerName"), cells=_trust_bundle),
+    (_CERTIFICATES, "ClusterTrustBundle"): printer(
+        NAME, column("SignerName", documented="certificates.v1.ClusterTrustBundleSpec.signerName"), cells=_trust_bundle
+    ),
     (_CERTIFICATES, "PodCertificateRequest"): printer(
         NAME,
-        column("PodName"),
-        column("ServiceAccountName"),
-        column("NodeName"),
-        column("SignerName"),
-        column("State"),
+        column("PodName", documented="certificates.v1.PodCertificateRequestSpec.podName"),
+        column("ServiceAccountName", documented="certificates.v1.PodCertificateRequestSpec.serviceAccountName"),
+        column("NodeName", documented="certificates.v1.PodCertificateRequestSpec.nodeName"),
+        column("SignerName", documented="certificates.v1.PodCertificateRequestSpec.signerName"),
+        column("State", description="Whether the request is pending, issued, denied or failed"),
         cells=_pod_certificate_request,
     ),
     **{
@@ -136,13 +151,27 @@ PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
         for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
     },
     (_ADMISSION, "ValidatingAdmissionPolicy"): printer(
-        NAME, column("Validations", "integer"), column("ParamKind"), AGE, cells=_policy("validations")
+        NAME,
+        column("Validations", "integer", description="Validations indicates the number of validation rules defined in this configuration"),
+        _PARAM_KIND,
+        AGE,
+        cells=_policy("validations"),
     ),
     (_ADMISSION, "MutatingAdmissionPolicy"): printer(
-        NAME, column("Mutations", "integer"), column("ParamKind"), AGE, cells=_policy("mutations")
+        NAME,
+        column("Mutations", "integer", description="Mutation indicates the number of mutations rules defined in this configuration"),
+        _PARAM_KIND,
+        AGE,
+        cells=_policy("mutations"),
     ),
     **{
-        (_ADMISSION, kind): printer(NAME, column("PolicyName"), column("ParamRef"), AGE, cells=_policy_binding)
+        (_ADMISSION, kind): printer(
+            NAME,
+            column("PolicyName", description="PolicyName indicates the policy definition which the policy binding binded to"),
+            column("ParamRef", description="ParamRef indicates the param resource which sets the configration param"),
+            AGE,
+            cells=_policy_binding,
+        )
         for kind in ("ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding")
     },
     ("apiregistration.k8s.io", "APIService"): printer(

@@ -58,8 +58,7 @@ def _event(obj: Object, now: float) -> list[Any]:
     series = obj.get("series")
     if series:
         last = since(series.get("lastObservedTime"), now)
-        # the event from which the series was made is not counted in it
-        count = texts.count(series.get("count")) + 1
+        count = texts.count(series.get("count"))
     target = obj.get("involvedObject") or obj.get("regarding") or {}
     kind = str(target.get("kind", "")).lower()
     source = obj.get("source") or obj.get("deprecatedSource") or {}
@@ -142,6 +141,11 @@ def _flow_schema(obj: Object, now: float) -> list[Any]:
     ]
 
 
+def _by_precedence(obj: Object) -> tuple[int, str]:
+    """Flow schemas are listed in the order in which they are asked for a request."""
+    return texts.count(get(obj, "spec", "matchingPrecedence")), name(obj)
+
+
 def _priority_level(obj: Object, now: float) -> list[Any]:
     limited = get(obj, "spec", "limited")
     shares: Any = texts.NONE
@@ -149,24 +153,25 @@ def _priority_level(obj: Object, now: float) -> list[Any]:
         shares = limited.get("nominalConcurrencyShares", limited.get("assuredConcurrencyShares", 0))
     queuing = get(limited, "limitResponse", "queuing")
     queues = [queuing.get(field, 0) for field in ("queues", "handSize", "queueLengthLimit")] if queuing else [texts.NONE] * 3
-    return [name(obj), get(obj, "spec", "type", default=""), shares, *queues, age(obj, now)]
+    return [name(obj), get(obj, "spec", "type", default=""), shares, shares, *queues, age(obj, now)]
 
 
 def _resource_claim(obj: Object, now: float) -> list[Any]:
     status = obj.get("status") or {}
-    states = []
-    if get(obj, "metadata", "deletionTimestamp"):
-        states.append("deleted")
-    states.append("allocated" if status.get("allocation") else "pending")
-    if status.get("reservedFor"):
-        states.append("reserved")
+    deleted = bool(get(obj, "metadata", "deletionTimestamp"))
+    states = ["deleted"] if deleted else []
+    if status.get("allocation") is not None:
+        states.append("allocated")
+        if status.get("reservedFor"):
+            states.append("reserved")
+    elif not deleted:
+        states.append("pending")
     return [name(obj), ",".join(states), age(obj, now)]
 
 
 def _resource_slice(obj: Object, now: float) -> list[Any]:
     spec = obj.get("spec") or {}
-    node = spec.get("nodeName") or ("<all>" if spec.get("allNodes") else texts.NONE)
-    return [name(obj), node, spec.get("driver", ""), get(spec, "pool", "name", default=""), age(obj, now)]
+    return [name(obj), spec.get("nodeName") or "", spec.get("driver", ""), get(spec, "pool", "name", default=""), age(obj, now)]
 
 
 def _named(obj: Object, now: float) -> list[Any]:
@@ -185,34 +190,38 @@ PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
         column("Status", description="The status of the node"),
         column("Roles", description="The roles of the node"),
         AGE,
-        column("Version"),
-        column("Internal-IP", priority=1),
-        column("External-IP", priority=1),
-        column("OS-Image", priority=1),
-        column("Kernel-Version", priority=1),
-        column("Container-Runtime", priority=1),
+        column("Version", documented="core.v1.NodeSystemInfo.kubeletVersion"),
+        column("Internal-IP", priority=1, documented="core.v1.NodeStatus.addresses"),
+        column("External-IP", priority=1, documented="core.v1.NodeStatus.addresses"),
+        column("OS-Image", priority=1, documented="core.v1.NodeSystemInfo.osImage"),
+        column("Kernel-Version", priority=1, documented="core.v1.NodeSystemInfo.kernelVersion"),
+        column("Container-Runtime", priority=1, documented="core.v1.NodeSystemInfo.containerRuntimeVersion"),
         cells=_node,
     ),
     ("", "Namespace"): printer(NAME, column("Status", description="The status of the namespace"), AGE, cells=_namespace),
     **{
         (group, "Event"): printer(
-            column("Last Seen"),
-            column("Type"),
-            column("Reason"),
-            column("Object"),
-            column("Subobject", priority=1),
-            column("Source", priority=1),
-            column("Message"),
-            column("First Seen", priority=1),
-            column("Count", priority=1),
+            column("Last Seen", documented="core.v1.Event.lastTimestamp"),
+            column("Type", documented="core.v1.Event.type"),
+            column("Reason", documented="core.v1.Event.reason"),
+            column("Object", documented="core.v1.Event.involvedObject"),
+            column("Subobject", priority=1, documented="core.v1.ObjectReference.fieldPath"),
+            column("Source", priority=1, documented="core.v1.Event.source"),
+            column("Message", documented="core.v1.Event.message"),
+            column("First Seen", priority=1, documented="core.v1.Event.firstTimestamp"),
+            column("Count", priority=1, documented="core.v1.Event.count"),
             _WIDE_NAME,
             cells=_event,
         )
         for group in ("", "events.k8s.io")
     },
-    ("", "ConfigMap"): printer(NAME, column("Data"), AGE, cells=_config_map),
-    ("", "Secret"): printer(NAME, column("Type"), column("Data"), AGE, cells=_secret),
-    ("", "ServiceAccount"): printer(NAME, Dated(column=column("Secrets"), until=34), AGE, cells=_service_account),
+    ("", "ConfigMap"): printer(NAME, column("Data", documented="core.v1.ConfigMap.data"), AGE, cells=_config_map),
+    ("", "Secret"): printer(
+        NAME, column("Type", documented="core.v1.Secret.type"), column("Data", documented="core.v1.Secret.data"), AGE, cells=_secret
+    ),
+    ("", "ServiceAccount"): printer(
+        NAME, Dated(column=column("Secrets", documented="core.v1.ServiceAccount.secrets"), until=34), AGE, cells=_service_account
+    ),
     ("", "ComponentStatus"): printer(
         NAME,
         column("Status", description="Status of the component conditions"),
@@ -228,37 +237,58 @@ PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
         Dated(column=AGE, since=33),
         cells=_resource_quota,
     ),
-    ("coordination.k8s.io", "Lease"): printer(NAME, column("Holder"), AGE, cells=_lease),
+    ("coordination.k8s.io", "Lease"): printer(
+        NAME, column("Holder", documented="coordination.v1.LeaseSpec.holderIdentity"), AGE, cells=_lease
+    ),
     ("scheduling.k8s.io", "PriorityClass"): printer(
         NAME,
-        column("Value", "integer"),
-        column("Global-Default", "boolean"),
+        column("Value", "integer", documented="scheduling.v1.PriorityClass.value"),
+        column("Global-Default", "boolean", documented="scheduling.v1.PriorityClass.globalDefault"),
         AGE,
-        Dated(column=column("PreemptionPolicy"), since=30),
+        Dated(column=column("PreemptionPolicy", documented="scheduling.v1.PriorityClass.preemptionPolicy"), since=30),
         cells=_priority_class,
     ),
     ("node.k8s.io", "RuntimeClass"): printer(NAME, column("Handler"), AGE, cells=_runtime_class),
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): printer(
         NAME,
-        column("PriorityLevel"),
-        column("MatchingPrecedence"),
-        column("DistinguisherMethod"),
+        column("PriorityLevel", documented="flowcontrol.v1.PriorityLevelConfigurationReference.name"),
+        column("MatchingPrecedence", documented="flowcontrol.v1.FlowSchemaSpec.matchingPrecedence"),
+        column("DistinguisherMethod", documented="flowcontrol.v1.FlowSchemaSpec.distinguisherMethod"),
         AGE,
-        column("MissingPL"),
+        column("MissingPL", description="references a broken or non-existent PriorityLevelConfiguration"),
         cells=_flow_schema,
+        order=_by_precedence,
     ),
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): printer(
         NAME,
-        column("Type"),
-        column("NominalConcurrencyShares"),
-        column("Queues"),
-        column("HandSize"),
-        column("QueueLengthLimit"),
+        column("Type", documented="flowcontrol.v1.PriorityLevelConfigurationSpec.type"),
+        Dated(column=column("AssuredConcurrencyShares"), until=25),
+        Dated(
+            column=column(
+                "NominalConcurrencyShares", documented="flowcontrol.v1.LimitedPriorityLevelConfiguration.nominalConcurrencyShares"
+            ),
+            since=26,
+        ),
+        column("Queues", documented="flowcontrol.v1.QueuingConfiguration.queues"),
+        column("HandSize", documented="flowcontrol.v1.QueuingConfiguration.handSize"),
+        column("QueueLengthLimit", documented="flowcontrol.v1.QueuingConfiguration.queueLengthLimit"),
         AGE,
         cells=_priority_level,
     ),
-    ("resource.k8s.io", "ResourceClaim"): printer(NAME, column("State"), AGE, cells=_resource_claim),
+    ("resource.k8s.io", "ResourceClaim"): printer(
+        NAME,
+        column("State", description="A summary of the current state (allocated, pending, reserved, etc.)."),
+        AGE,
+        cells=_resource_claim,
+    ),
     ("resource.k8s.io", "ResourceClaimTemplate"): printer(NAME, AGE, cells=_named),
     ("resource.k8s.io", "DeviceClass"): printer(NAME, AGE, cells=_named),
-    ("resource.k8s.io", "ResourceSlice"): printer(NAME, column("Node"), column("Driver"), column("Pool"), AGE, cells=_resource_slice),
+    ("resource.k8s.io", "ResourceSlice"): printer(
+        NAME,
+        column("Node", documented="resource.v1.ResourceSliceSpec.nodeName"),
+        column("Driver", documented="resource.v1.ResourceSliceSpec.driver"),
+        column("Pool", documented="resource.v1.ResourcePool.name"),
+        AGE,
+        cells=_resource_slice,
+    ),
 }

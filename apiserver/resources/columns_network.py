@@ -127,17 +127,22 @@ def _service_cidr(obj: Object, now: float) -> list[Any]:
 PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
     ("", "Service"): printer(
         NAME,
-        column("Type"),
-        column("Cluster-IP"),
-        column("External-IP"),
-        column("Port(s)"),
+        column("Type", documented="core.v1.ServiceSpec.type"),
+        column("Cluster-IP", documented="core.v1.ServiceSpec.clusterIP"),
+        column("External-IP", documented="core.v1.ServiceSpec.externalIPs"),
+        column("Port(s)", documented="core.v1.ServiceSpec.ports"),
         AGE,
-        column("Selector", priority=1),
+        column("Selector", priority=1, documented="core.v1.ServiceSpec.selector"),
         cells=_service,
     ),
-    ("", "Endpoints"): printer(NAME, column("Endpoints"), AGE, cells=_endpoints),
+    ("", "Endpoints"): printer(NAME, column("Endpoints", documented="core.v1.Endpoints.subsets"), AGE, cells=_endpoints),
     ("discovery.k8s.io", "EndpointSlice"): printer(
-        NAME, column("AddressType"), column("Ports"), column("Endpoints"), AGE, cells=_endpoint_slice
+        NAME,
+        column("AddressType", documented="discovery.v1.EndpointSlice.addressType"),
+        column("Ports", documented="discovery.v1.EndpointSlice.ports"),
+        column("Endpoints", documented="discovery.v1.EndpointSlice.endpoints"),
+        AGE,
+        cells=_endpoint_slice,
     ),
     ("networking.k8s.io", "Ingress"): printer(
         NAME,
@@ -155,7 +160,13 @@ PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
         AGE,
         cells=_ingress_class,
     ),
-    ("networking.k8s.io", "NetworkPolicy"): printer(NAME, column("Pod-Selector"), AGE, cells=_network_policy),
-    ("networking.k8s.io", "IPAddress"): printer(NAME, column("ParentRef"), cells=_ip_address),
-    ("networking.k8s.io", "ServiceCIDR"): printer(NAME, column("CIDRs"), AGE, cells=_service_cidr),
+    ("networking.k8s.io", "NetworkPolicy"): printer(
+        NAME, column("Pod-Selector", documented="networking.v1.NetworkPolicySpec.podSelector"), AGE, cells=_network_policy
+    ),
+    ("networking.k8s.io", "IPAddress"): printer(
+        NAME, column("ParentRef", documented="networking.v1.IPAddressSpec.parentRef"), cells=_ip_address
+    ),
+    ("networking.k8s.io", "ServiceCIDR"): printer(
+        NAME, column("CIDRs", documented="networking.v1.ServiceCIDRSpec.cidrs"), AGE, cells=_service_cidr
+    ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from apiserver.machinery.objects import Object, get, metadata
@@ -119,52 +120,57 @@ def _migration(obj: Object, now: float) -> list[Any]:
     return [name(obj), qualified]
 
 
-_ATTRIBUTES_CLASS = Dated(column=column("VolumeAttributesClass"), since=29)
-_VOLUME_MODE = column("VolumeMode", priority=1)
+_ATTRIBUTES_CLASS = {
+    what: Dated(column=column("VolumeAttributesClass", description=f"VolumeAttributesClass of the {what}"), since=29)
+    for what in ("pv", "pvc")
+}
 
 PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
     ("", "PersistentVolume"): printer(
         NAME,
-        column("Capacity"),
-        column("Access Modes"),
-        column("Reclaim Policy"),
-        column("Status"),
-        column("Claim"),
+        column("Capacity", documented="core.v1.PersistentVolumeSpec.capacity"),
+        column("Access Modes", documented="core.v1.PersistentVolumeSpec.accessModes"),
+        column("Reclaim Policy", documented="core.v1.PersistentVolumeSpec.persistentVolumeReclaimPolicy"),
+        column("Status", documented="core.v1.PersistentVolumeStatus.phase"),
+        column("Claim", documented="core.v1.PersistentVolumeSpec.claimRef"),
         column("StorageClass", description="StorageClass of the pv"),
-        _ATTRIBUTES_CLASS,
-        column("Reason"),
+        _ATTRIBUTES_CLASS["pv"],
+        column("Reason", documented="core.v1.PersistentVolumeStatus.reason"),
         AGE,
-        _VOLUME_MODE,
+        column("VolumeMode", priority=1, documented="core.v1.PersistentVolumeSpec.volumeMode"),
         cells=_volume,
     ),
     ("", "PersistentVolumeClaim"): printer(
         NAME,
-        column("Status"),
-        column("Volume"),
-        column("Capacity"),
-        column("Access Modes"),
+        column("Status", documented="core.v1.PersistentVolumeClaimStatus.phase"),
+        column("Volume", documented="core.v1.PersistentVolumeClaimSpec.volumeName"),
+        column("Capacity", documented="core.v1.PersistentVolumeClaimStatus.capacity"),
+        column("Access Modes", documented="core.v1.PersistentVolumeClaimStatus.accessModes"),
         column("StorageClass", description="StorageClass of the pvc"),
-        _ATTRIBUTES_CLASS,
+        _ATTRIBUTES_CLASS["pvc"],
         AGE,
-        _VOLUME_MODE,
+        column("VolumeMode", priority=1, documented="core.v1.PersistentVolumeClaimSpec.volumeMode"),
         cells=_claim,
     ),
     ("storage.k8s.io", "StorageClass"): printer(
         NAME,
-        column("Provisioner"),
-        column("ReclaimPolicy"),
-        column("VolumeBindingMode"),
-        column("AllowVolumeExpansion"),
+        column("Provisioner", documented="storage.v1.StorageClass.provisioner"),
+        column("ReclaimPolicy", documented="storage.v1.StorageClass.reclaimPolicy"),
+        column("VolumeBindingMode", documented="storage.v1.StorageClass.volumeBindingMode"),
+        column("AllowVolumeExpansion", documented="storage.v1.StorageClass.allowVolumeExpansion"),
         AGE,
         cells=_storage_class,
     ),
-    ("storage.k8s.io", "VolumeAttributesClass"): printer(NAME, column("DriverName"), AGE, cells=_volume_attributes_class),
+    ("storage.k8s.io", "VolumeAttributesClass"): printer(
+        NAME, column("DriverName", documented="storage.v1.VolumeAttributesClass.driverName"), AGE, cells=_volume_attributes_class
+    ),
     ("storage.k8s.io", "VolumeAttachment"): printer(
         NAME,
-        column("Attacher"),
-        column("PV"),
-        column("Node"),
-        column("Attached", "boolean"),
+        # so it is, although it names no object of the kind
+        replace(column("Attacher", documented="storage.v1.VolumeAttachmentSpec.attacher"), format="name"),
+        column("PV", documented="storage.v1.VolumeAttachmentSource.persistentVolumeName"),
+        column("Node", documented="storage.v1.VolumeAttachmentSpec.nodeName"),
+        column("Attached", "boolean", documented="storage.v1.VolumeAttachmentStatus.attached"),
         AGE,
         cells=_volume_attachment,
     ),
@@ -176,17 +182,22 @@ PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
     ),
     ("storage.k8s.io", "CSIDriver"): printer(
         NAME,
-        column("AttachRequired", "boolean"),
-        column("PodInfoOnMount", "boolean"),
-        column("StorageCapacity", "boolean"),
-        column("TokenRequests"),
-        column("RequiresRepublish", "boolean"),
-        column("Modes"),
+        column("AttachRequired", "boolean", documented="storage.v1.CSIDriverSpec.attachRequired"),
+        column("PodInfoOnMount", "boolean", documented="storage.v1.CSIDriverSpec.podInfoOnMount"),
+        column("StorageCapacity", "boolean", documented="storage.v1.CSIDriverSpec.storageCapacity"),
+        column("TokenRequests", documented="storage.v1.CSIDriverSpec.tokenRequests"),
+        column("RequiresRepublish", "boolean", documented="storage.v1.CSIDriverSpec.requiresRepublish"),
+        column("Modes", documented="storage.v1.CSIDriverSpec.volumeLifecycleModes"),
         AGE,
         cells=_csi_driver,
     ),
-    ("storage.k8s.io", "CSIStorageCapacity"): printer(NAME, column("StorageClassName"), column("Capacity"), cells=_csi_storage_capacity),
+    ("storage.k8s.io", "CSIStorageCapacity"): printer(
+        NAME,
+        column("StorageClassName", documented="storage.v1.CSIStorageCapacity.storageClassName"),
+        column("Capacity", documented="storage.v1.CSIStorageCapacity.capacity"),
+        cells=_csi_storage_capacity,
+    ),
     ("storagemigration.k8s.io", "StorageVersionMigration"): printer(
-        NAME, column("Resource", description="Fully qualified resource to migrate"), cells=_migration
+        replace(NAME, format=""), column("Resource", description="Fully qualified resource to migrate"), cells=_migration
     ),
 }

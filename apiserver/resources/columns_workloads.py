@@ -4,17 +4,22 @@ group."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from apiserver.machinery import timestamps
 from apiserver.machinery.objects import Object, controller_of, get, metadata
 from apiserver.resources import cell_texts as texts
 from apiserver.resources.columns import AGE, NAME, Dated, Printer, age, column, name, printer, since
+from apiserver.resources.resource_info import Column
 
 _CONTAINERS = column("Containers", priority=1, description="Names of each container in the template.")
 _IMAGES = column("Images", priority=1, description="Images referenced by each container in the template.")
-_SELECTOR = column("Selector", priority=1)
+
+
+def _selector(kind: str) -> Column:
+    return column("Selector", priority=1, documented=f"{kind}Spec.selector")
+
 
 _NODE_LOST = "NodeLost"
 _POD_IS_DONE = ("Succeeded", "Failed")
@@ -320,22 +325,29 @@ def _target(metric: Object, current: Object) -> str:
     return f"{found.get('value') or texts.UNKNOWN}/{wanted.get('value', '0')}"
 
 
+def _scale(obj: Object, now: float) -> list[Any]:
+    counts = [texts.count(get(obj, part, "replicas")) for part in ("spec", "status")]
+    return [name(obj), *counts, age(obj, now)]
+
+
 def _pod_disruption_budget(obj: Object, now: float) -> list[Any]:
     spec = obj.get("spec") or {}
     bounds = [str(spec[field]) if spec.get(field) is not None else "N/A" for field in ("minAvailable", "maxUnavailable")]
     return [name(obj), *bounds, texts.count(get(obj, "status", "disruptionsAllowed")), age(obj, now)]
 
 
-_REPLICA_COLUMNS = (
-    NAME,
-    column("Desired", "integer"),
-    column("Current", "integer"),
-    column("Ready", "integer"),
-    AGE,
-    _CONTAINERS,
-    _IMAGES,
-    _SELECTOR,
-)
+def _replica_columns(kind: str) -> tuple[Column, ...]:
+    return (
+        NAME,
+        column("Desired", "integer", documented=f"{kind}Spec.replicas"),
+        column("Current", "integer", documented=f"{kind}Status.replicas"),
+        column("Ready", "integer", documented=f"{kind}Status.readyReplicas"),
+        AGE,
+        _CONTAINERS,
+        _IMAGES,
+        _selector(kind),
+    )
+
 
 PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
     ("", "Pod"): printer(
@@ -344,13 +356,14 @@ PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
         column("Status", description="The aggregate status of the containers in this pod."),
         column(
             "Restarts",
-            description="The number of times the containers in this pod have been restarted and when the last container restarted.",
+            description="The number of times the containers in this pod have been restarted and when the last container in this pod has "
+            "restarted.",
         ),
         AGE,
-        column("IP", priority=1),
-        column("Node", priority=1),
-        column("Nominated Node", priority=1),
-        column("Readiness Gates", priority=1),
+        column("IP", priority=1, documented="core.v1.PodStatus.podIP"),
+        column("Node", priority=1, documented="core.v1.PodSpec.nodeName"),
+        column("Nominated Node", priority=1, documented="core.v1.PodStatus.nominatedNodeName"),
+        column("Readiness Gates", priority=1, documented="core.v1.PodSpec.readinessGates"),
         cells=_pod,
         conditions=_pod_conditions,
     ),
@@ -361,17 +374,17 @@ PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
         column("Pod Labels", description="The labels for the pod template."),
         cells=_pod_template,
     ),
-    ("", "ReplicationController"): printer(*_REPLICA_COLUMNS, cells=_replication_controller),
-    ("apps", "ReplicaSet"): printer(*_REPLICA_COLUMNS, cells=_replica_set),
+    ("", "ReplicationController"): printer(*_replica_columns("core.v1.ReplicationController"), cells=_replication_controller),
+    ("apps", "ReplicaSet"): printer(*_replica_columns("apps.v1.ReplicaSet"), cells=_replica_set),
     ("apps", "Deployment"): printer(
         NAME,
         column("Ready", description="Number of the pod with ready state"),
-        column("Up-to-date"),
-        column("Available"),
+        column("Up-to-date", documented="apps.v1.DeploymentStatus.updatedReplicas"),
+        column("Available", documented="apps.v1.DeploymentStatus.availableReplicas"),
         AGE,
         _CONTAINERS,
         _IMAGES,
-        _SELECTOR,
+        _selector("apps.v1.Deployment"),
         cells=_deployment,
     ),
     ("apps", "StatefulSet"): printer(
@@ -379,54 +392,65 @@ PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
     ),
     ("apps", "DaemonSet"): printer(
         NAME,
-        column("Desired", "integer"),
-        column("Current", "integer"),
-        column("Ready", "integer"),
-        column("Up-to-date", "integer"),
-        column("Available", "integer"),
-        column("Node Selector"),
+        column("Desired", "integer", documented="apps.v1.DaemonSetStatus.desiredNumberScheduled"),
+        column("Current", "integer", documented="apps.v1.DaemonSetStatus.currentNumberScheduled"),
+        column("Ready", "integer", documented="apps.v1.DaemonSetStatus.numberReady"),
+        column("Up-to-date", "integer", documented="apps.v1.DaemonSetStatus.updatedNumberScheduled"),
+        column("Available", "integer", documented="apps.v1.DaemonSetStatus.numberAvailable"),
+        column("Node Selector", documented="core.v1.PodSpec.nodeSelector"),
         AGE,
         _CONTAINERS,
         _IMAGES,
-        _SELECTOR,
+        _selector("apps.v1.DaemonSet"),
         cells=_daemon_set,
     ),
     ("apps", "ControllerRevision"): printer(
-        NAME, column("Controller", description="Controller of the object"), column("Revision"), AGE, cells=_controller_revision
+        NAME,
+        column("Controller", description="Controller of the object"),
+        column("Revision", documented="apps.v1.ControllerRevision.revision"),
+        AGE,
+        cells=_controller_revision,
     ),
     ("batch", "Job"): printer(
         NAME,
         Dated(column=column("Status", description="Status of the job."), since=31),
-        column("Completions"),
+        column("Completions", documented="batch.v1.JobStatus.succeeded"),
         column("Duration", description="Time required to complete the job."),
         AGE,
         _CONTAINERS,
         _IMAGES,
-        _SELECTOR,
+        _selector("batch.v1.Job"),
         cells=_job,
     ),
     ("batch", "CronJob"): printer(
         NAME,
-        column("Schedule"),
-        Dated(column=column("Timezone"), since=29),
-        column("Suspend", "boolean"),
-        column("Active", "integer"),
-        column("Last Schedule"),
+        column("Schedule", documented="batch.v1.CronJobSpec.schedule"),
+        Dated(column=column("Timezone", documented="batch.v1.CronJobSpec.timeZone"), since=29),
+        column("Suspend", "boolean", documented="batch.v1.CronJobSpec.suspend"),
+        column("Active", "integer", documented="batch.v1.CronJobStatus.active"),
+        column("Last Schedule", documented="batch.v1.CronJobStatus.lastScheduleTime"),
         AGE,
         _CONTAINERS,
         _IMAGES,
-        _SELECTOR,
+        _selector("batch.v1.Job"),
         cells=_cron_job,
     ),
     ("autoscaling", "HorizontalPodAutoscaler"): printer(
         NAME,
-        column("Reference"),
-        column("Targets"),
-        column("MinPods"),
-        column("MaxPods"),
-        column("Replicas"),
+        column("Reference", documented="autoscaling.v2.HorizontalPodAutoscalerSpec.scaleTargetRef"),
+        column("Targets", documented="autoscaling.v2.HorizontalPodAutoscalerSpec.metrics"),
+        column("MinPods", documented="autoscaling.v2.HorizontalPodAutoscalerSpec.minReplicas"),
+        column("MaxPods", documented="autoscaling.v2.HorizontalPodAutoscalerSpec.maxReplicas"),
+        column("Replicas", documented="autoscaling.v2.HorizontalPodAutoscalerStatus.currentReplicas"),
         AGE,
         cells=_horizontal_pod_autoscaler,
+    ),
+    ("autoscaling", "Scale"): printer(
+        replace(NAME, format=""),
+        column("Desired", "integer", documented="autoscaling.v1.ScaleSpec.replicas"),
+        column("Available", "integer", documented="autoscaling.v1.ScaleStatus.replicas"),
+        AGE,
+        cells=_scale,
     ),
     ("policy", "PodDisruptionBudget"): printer(
         NAME,

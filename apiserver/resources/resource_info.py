@@ -9,13 +9,15 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column of a resource's Table. ``cell`` is found by name in ``resources.columns``; ``priority`` 1 shows with -o wide."""
+    """One column of a resource's Table; ``priority`` 1 shows with -o wide. ``documented`` names the field of the published schemas whose
+    description is the column's (``core.v1.PodStatus.podIP``), where it has none of its own."""
 
     name: str
     type: str = "string"
     format: str = ""
     description: str = ""
     priority: int = 0
+    documented: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

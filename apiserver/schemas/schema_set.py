@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from apiserver.schemas.validators import Validator
 
 
-
 class SchemaSet:
     """Types and validators by group, version and kind. Single-threaded, like everything on the event loop."""
 
@@ -21,6 +20,7 @@ class SchemaSet:
         self.kubernetes_version = kubernetes_version
         self._definitions: dict[str, Schema] | None = None
         self._names: dict[tuple[str, str, str], str] = {}
+        self._by_short_name: dict[str, str] = {}
         self._builder: TypeBuilder | None = None
         self._validators: dict[str, Validator] = {}
 
@@ -51,6 +51,21 @@ class SchemaSet:
     def has_kind(self, group: str, version: str, kind: str) -> bool:
         _ = self.definitions
         return (group, version, kind) in self._names
+
+    def description_of(self, field: str) -> str:
+        """What the published schemas say of a field, named as ``core.v1.PodStatus.podIP``; of another version of the type where they do
+        not have that one, "" where they have none."""
+        kind, _, property_name = field.rpartition(".")
+        schema = self.definitions.get(self._full_name(kind), {})
+        return str((schema.get("properties") or {}).get(property_name, {}).get("description", ""))
+
+    def _full_name(self, short: str) -> str:
+        if not self._by_short_name:
+            for name in sorted(self.definitions):
+                group, _, kind = published.short_name(name).split(".")
+                self._by_short_name[published.short_name(name)] = self._by_short_name[f"{group}.{kind}"] = name
+        group, _, kind = short.split(".")
+        return self._by_short_name.get(short) or self._by_short_name.get(f"{group}.{kind}", "")
 
     def type_of(self, group: str, version: str, kind: str) -> Type:
         """The type of a built-in kind. Raises KeyError for a kind that does not exist."""

@@ -12,6 +12,7 @@ import yaml
 from tests.apiserver.api import Api
 
 CM = "/api/v1/namespaces/ns-a/configmaps"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 async def make(api: Api, *names: str, **more: Any) -> None:
@@ -202,3 +203,24 @@ async def test_paths_that_nothing_serves(api: Api) -> None:
 async def test_methods_that_a_path_does_not_have(api: Api, method: str, path: str) -> None:
     answer = await api.request(method, path, {} if method != "DELETE" else None)
     assert (answer.status, answer.reason) == (405, "MethodNotAllowed")
+
+
+async def test_a_scale_has_a_table_of_its_own(api: Api) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    await api.created(path, {"metadata": {"name": "web"}, "spec": spec})
+    table = (await api.get(f"{path}/web/scale", headers={"accept": TABLE})).json
+    assert [c["name"] for c in table["columnDefinitions"]] == ["Name", "Desired", "Available", "Age"]
+    assert table["rows"][0]["cells"][:3] == ["web", 3, 0]
+    assert table["metadata"]["resourceVersion"] == table["rows"][0]["object"]["metadata"]["resourceVersion"]
+
+
+async def test_flow_schemas_are_listed_in_the_order_in_which_they_are_asked(api: Api) -> None:
+    path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+    for name, precedence in (("a", 900), ("b", 800), ("c", 800)):
+        level = {"priorityLevelConfiguration": {"name": "global-default"}, "matchingPrecedence": precedence}
+        await api.created(path, {"metadata": {"name": name}, "spec": level})
+    table = (await api.get(path, headers={"accept": TABLE})).json
+    names = [row["cells"][0] for row in table["rows"]]
+    assert [name for name in names if name in "abc"] == ["b", "c", "a"]
