@@ -50,6 +50,8 @@ class StoreConfig(BaseModel):
     max_concurrent_streams: int = Field(default=100_000, ge=1)
     #: how often a quiet watch that asked for it is told how far it is
     watch_progress_notify_seconds: float = Field(default=600.0, gt=0)
+    #: leases end and take their keys with them
+    expire_leases: bool = True
     #: skip fsync: for data that may be lost (``--ephemeral``)
     unsafe_no_fsync: bool = False
 
@@ -103,4 +105,6 @@ class ServerConfig(BaseModel):
     etcd_prefix: str = Field(default="/registry", pattern=r"^/[^/]+(/[^/]+)*$")
     #: the store, in place of the embedded one
     etcd: EtcdConfig | None = None
+    #: no write is taken, and the server itself writes nothing: for looking at a backup
+    read_only: bool = False
     store: StoreConfig

@@ -47,6 +47,7 @@ def member_config(store: StoreConfig) -> MemberConfig:
         heartbeat_interval_ms=store.heartbeat_interval,
         election_timeout_ms=store.election_timeout,
         max_request_bytes=store.max_request_bytes,
+        expire_leases=store.expire_leases,
         unsafe_no_fsync=store.unsafe_no_fsync,
     )
     config.validate()

@@ -24,6 +24,7 @@ from apiserver.admission.build import build_admission_chain
 from apiserver.admission.looking_again import LookingAgain
 from apiserver.config import ServerConfig
 from apiserver.filters.audit import AuditLog
+from apiserver.filters.read_only import ReadOnly
 from apiserver.handler_chain import build_handler_chain
 from apiserver.handlers.endpoint import ResourceEndpoint
 from apiserver.handlers.scope import ResourceScope
@@ -37,6 +38,7 @@ from apiserver.objectstore.compactor import Compactor
 from apiserver.objectstore.interface import ObjectStoreError, StoredObject
 from apiserver.objectstore.measured_kv import MeasuredKV
 from apiserver.objectstore.object_store import ObjectStore
+from apiserver.objectstore.read_only_kv import ReadOnlyKV
 from apiserver.registry import service_allocators, strategies
 from apiserver.registry.environment import Environment
 from apiserver.registry.field_managers import SchemaFieldManagers
@@ -77,6 +79,8 @@ class ApiServer:
         self.store_requests = StoreRequestMetrics()
         self._kv = kv
         prefix = f"{config.etcd_prefix}/"
+        if config.read_only:
+            kv = self._kv = ReadOnlyKV(kv)
         measured = MeasuredKV(kv, self.store_requests.observe, registry_prefix=prefix)
         self.objects = ObjectStore(measured, registry_prefix=prefix)
         source = random.Random(os.urandom(32))  # for names and uids, which need not be secret
@@ -120,7 +124,7 @@ class ApiServer:
             min_request_timeout_seconds=config.min_request_timeout_seconds,
         )
         return build_handler_chain(
-            self.endpoint,
+            ReadOnly(self.endpoint) if config.read_only else self.endpoint,
             resolve=resolve,
             authenticator=self.access.authenticator,
             authorizer=self.access.authorizer,
@@ -193,7 +197,8 @@ class ApiServer:
         # from here on changes arrive: what is written below is waited for like every other write
         self._feeding = asyncio.create_task(self.objects.run())
         try:
-            await self._make_system(address, port)
+            if not self.config.read_only:
+                await self._make_system(address, port)
         except BaseException:
             self._feeding.cancel()
             raise
@@ -247,9 +252,11 @@ class ApiServer:
     async def run(self) -> None:
         """Until cancelled, or until the store stops."""
         interval = self.config.etcd_compaction_interval_seconds
-        beside = [asyncio.create_task(self._endpoints.run()), asyncio.create_task(self._do_postponed())]
-        if interval:
-            beside.append(asyncio.create_task(Compactor(self._kv, interval).run()))
+        beside: list[asyncio.Task[None]] = []
+        if not self.config.read_only:
+            beside += [asyncio.create_task(self._endpoints.run()), asyncio.create_task(self._do_postponed())]
+            if interval:
+                beside.append(asyncio.create_task(Compactor(self._kv, interval).run()))
         try:
             await self._feeding
         finally:
@@ -264,6 +271,8 @@ class ApiServer:
     async def leave(self) -> None:
         """At an orderly end, while the store can still be reached: clients inside the cluster are sent elsewhere. A store that does not
         answer, as one without a quorum, does not hold up the end: other servers find this one's address unheld."""
+        if self.config.read_only:
+            return
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._endpoints.leave(), LEAVE_SECONDS)
 

@@ -56,6 +56,8 @@ class MemberConfig:
     election_timeout_ms: int = 150
     """Lower bound; the timeout is drawn from [t, 2t)."""
     max_request_bytes: int = 1_572_864
+    expire_leases: bool = True
+    """Revoke leases when they end. Off where the keys are to stay as they are: a backup that is only looked at."""
     unsafe_no_fsync: bool = False
     """Acknowledge writes before they are on disk: a crash of the machine may lose them and make the directory unusable."""
 

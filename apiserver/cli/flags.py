@@ -18,6 +18,7 @@ from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 from apiserver.machinery.names import dns1123_subdomain
 
 USAGE_ERROR = 2
+DEFAULT_DATA_DIR = Path("sampan-data")
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|h|m|s))")
 _UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 #: more hollow nodes than this in one process are refused: each renews a lease and holds a watch
@@ -117,13 +118,19 @@ def node_name(text: str) -> str:
 
 def add_data_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("data")
-    group.add_argument("--data-dir", type=Path, default=Path("sampan-data"), help="store, keys, kubeconfigs (default ./sampan-data)")
+    group.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR, help="store, keys, kubeconfigs (default ./sampan-data)")
 
 
 def add_server_flags(parser: argparse.ArgumentParser) -> None:
     """Flags of the API server and its embedded store, as kube-apiserver and etcd name them."""
     add_data_flags(parser)
     parser.add_argument("--ephemeral", action="store_true", help="use a temporary directory, removed at the end, and skip fsync")
+    parser.add_argument(
+        "--from-snapshot", type=Path, metavar="FILE",
+        help="begin with what is in this snapshot of a cluster's etcd, in a new data directory (with --read-only: a temporary one)",
+    )  # fmt: skip
+    parser.add_argument("--skip-hash-check", action="store_true", help="take a --from-snapshot without a hash, or with a wrong one")
+    parser.add_argument("--read-only", action="store_true", help="refuse writes and write nothing, without controllers: for looking at it")
     parser.add_argument(
         "--kubernetes-version", choices=KUBERNETES_VERSIONS, default=KUBERNETES_VERSIONS[-1], metavar="1.NN",
         help=f"which Kubernetes is served, {KUBERNETES_VERSIONS[0]} to {KUBERNETES_VERSIONS[-1]} (default the newest)",

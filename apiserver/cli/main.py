@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apiserver.cli import flags, snapshot
+from apiserver.cli import flags, from_snapshot, snapshot
 from apiserver.cli.errors import CommandError, UsageError
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", help="API server, store, controllers, scheduler and hollow nodes")
     flags.add_server_flags(up)
     flags.add_controller_flags(up)
-    up.add_argument("--nodes", type=flags.node_count, default=2, help="hollow nodes to run (default 2)")
+    up.add_argument("--nodes", type=flags.node_count, help="hollow nodes to run (default 2; none with --from-snapshot)")
     up.add_argument("--no-controllers", action="store_true", help="no controllers, scheduler and nodes")
     up.add_argument("--stop-with-stdin", action="store_true", help="stop when standard input ends, so as not to outlive what holds it")
     up.set_defaults(run=_up)
@@ -113,6 +113,8 @@ def _open_data_dir(parsed: argparse.Namespace) -> Iterator[DataDir]:
 
     with contextlib.ExitStack() as stack:
         path = parsed.data_dir
+        if parsed.from_snapshot is not None and not parsed.ephemeral:
+            from_snapshot.check_new(path)
         if parsed.ephemeral:
             import tempfile
 
@@ -125,6 +127,7 @@ def _open_data_dir(parsed: argparse.Namespace) -> Iterator[DataDir]:
 def _up(parsed: argparse.Namespace) -> int:
     from apiserver.cli import up
 
+    from_snapshot.settle(parsed)
     if not parsed.no_controllers:
         check_controllers(parsed)
     with _open_data_dir(parsed) as data_dir:

@@ -68,6 +68,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             etcd_compaction_interval_seconds=flags.etcd_compaction_interval,
             etcd_prefix=flags.etcd_prefix,
             etcd=etcd,
+            read_only=flags.read_only,
             store=StoreConfig(
                 data_dir=data_dir.path,
                 wal_dir=flags.wal_dir,
@@ -82,6 +83,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
                 heartbeat_interval=flags.heartbeat_interval,
                 election_timeout=flags.election_timeout,
                 max_request_bytes=flags.max_request_bytes,
+                expire_leases=not flags.read_only,
                 unsafe_no_fsync=flags.ephemeral,
                 **cluster,
             ),

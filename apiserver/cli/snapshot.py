@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apiserver.cli import flags
+from apiserver.cli import flags, from_snapshot
 from apiserver.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 #: Where a server's client port is unless it was told otherwise.
 DEFAULT_ENDPOINT = "https://127.0.0.1:2379"
-
-#: What may be in a data directory into which a snapshot is restored: all but the store.
-BESIDE_THE_STORE = ("pki", "sampan.lock", "member.restoring-")
 
 
 def add_parser(commands: argparse._SubParsersAction[flags.Parser]) -> None:
@@ -151,7 +148,7 @@ def _restore(parsed: argparse.Namespace) -> int:
         options.validate()
     except ValueError as error:
         raise UsageError(str(error)) from error
-    _check_directory(parsed.data_dir)
+    from_snapshot.check_new(parsed.data_dir)
     try:
         restored = restore(parsed.file, options)
     except errors.StoreError as error:
@@ -162,16 +159,6 @@ def _restore(parsed: argparse.Namespace) -> int:
     if restored.auth_enabled:
         sys.stderr.write("sampan: the snapshot's etcd users and roles are kept but not enforced: access is by client certificate\n")
     return 0
-
-
-def _check_directory(path: Path) -> None:
-    try:
-        found = sorted(each.name for each in path.iterdir()) if path.exists() else []
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from error
-    for name in found:
-        if not name.startswith(BESIDE_THE_STORE) and not name.endswith(".kubeconfig"):
-            raise CommandError(f"{path} exists and holds {name}: restore into a new directory, or one with nothing in it but pki/")
 
 
 def _run(work: Awaitable[SnapshotStatus]) -> SnapshotStatus:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from apiserver import garbage_collection
-from apiserver.cli import client_port
+from apiserver.cli import client_port, from_snapshot
 from apiserver.cli.datadir import ADMIN, CONTROLLER_MANAGER, SCHEDULER, DataDir, open_pki, write_kubeconfig, write_node_kubeconfig
 from apiserver.cli.errors import CommandError
 from apiserver.cli.settings import server_config
@@ -39,6 +39,9 @@ def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
     progress = Progress()
     progress.show("keys and certificates")
     config = server_config(flags, data_dir)
+    if flags.from_snapshot is not None:
+        progress.show(f"reading {flags.from_snapshot}")
+        from_snapshot.restore(flags, config)
     listener = bind(config.bind_address, config.secure_port)
     server = url(listener, config.bind_address)
     client_listeners = () if config.etcd is not None else client_port.bind_all(flags, config.store)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,14 @@ class FutureRevisionError(ObjectStoreError):
         super().__init__(f"too large resource version: {wanted}, current: {current}")
         self.wanted = wanted
         self.current = current
+
+
+class ReadOnlyError(ObjectStoreError):
+    """A write to a store that is only read."""
+
+
+class UnreadableObjectError(ObjectStoreError):
+    """The object is there, and what is stored of it cannot be read; in kube-apiserver's words."""
 
 
 class StoredObject:
@@ -186,4 +194,6 @@ class ListResult:
     revision: int
     next_path: str = ""
     remaining: int | None = None
+    #: why the values of objects of the selection could not be read: they are missing in ``objects``
+    unreadable: Sequence[UnreadableObjectError] = ()
 

@@ -18,6 +18,7 @@ from apiserver.objectstore.interface import (
     KeyNotFoundError,
     ListResult,
     LostRaceError,
+    ReadOnlyError,
     RevisionMatch,
     Selection,
     StoredObject,
@@ -410,8 +411,11 @@ class KvObjectStorage:
         try:
             if not self._source.can_wait:
                 # Nobody would say when the last change has come, so there is one more: of the key that is the prefix itself.
-                goal = (await self._kv.put(api.PutRequest(key=low, value=b""))).header.revision
-                await self._kv.delete_range(api.DeleteRangeRequest(key=low))
+                try:
+                    goal = (await self._kv.put(api.PutRequest(key=low, value=b""))).header.revision
+                    await self._kv.delete_range(api.DeleteRangeRequest(key=low))
+                except ReadOnlyError as error:
+                    raise ExpiredError(revision) from error
             elif not self._kv.events_are_immediate:
                 await self._kv.read_revision()  # and so asks the watch to come to it
             while reached < goal:

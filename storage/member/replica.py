@@ -544,7 +544,7 @@ class Replica:
         self._proposals.expire(now - self._timeout_seconds)
         self._expire_of_earlier_leaders(now)
         self._read_index.tick(now, timeout_seconds=self._timeout_seconds)
-        for lease_id in machine.lessor.expired(now):
+        for lease_id in machine.lessor.expired(now) if self.config.expire_leases else ():
             self.metrics.leases_expired_total += 1
             self._propose_revoke(lease_id)
         self._housekeeping.tick(now, is_ready=self._ready.done())
