@@ -7,14 +7,11 @@ from typing import Any
 import orjson
 
 from apiserver.handlers import response
-from apiserver.handlers.reading import send_list, send_stored
+from apiserver.handlers.reading import listed, send_list, send_stored
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope, cannot_be_handled, json_of, unrecognized
-from apiserver.handlers.selection import selection_of
 from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
-from apiserver.objectstore.interface import ListResult
-from apiserver.objectstore.statuses import as_statuses
 from apiserver.registry import deletion
 from apiserver.registry.deletion import DeleteOptions
 from apiserver.registry.environment import Write
@@ -71,21 +68,17 @@ def deleted_status(scope: ResourceScope, name: str, metadata: dict[str, Any]) ->
 async def delete_collection(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
     """Objects are deleted one after the other; those that vanish meanwhile are passed over (upstream, DeleteCollection)."""
     negotiated = negotiate(context.headers, context.query, list_of_objects=True)
-    selecting = list_options({k: v for k, v in context.query.items() if k not in ("resourceVersion", "resourceVersionMatch", "watch")})
-    namespace = context.info.namespace if scope.info.namespaced else ""
-    selection = selection_of(scope.store, namespace, "", selecting.label_selector, selecting.field_selector)
+    selecting = list_options(context.query)
     options = await read_options(context, receive, limit_bytes)
     write = write_of(context, options)
-    with as_statuses(scope.info, ""):
-        found = await scope.store.list_objects(selection, limit=selecting.limit)
+    found = await listed(scope, context, selecting)
     for obj in found.objects:
         try:
             await scope.store.delete(write, obj.namespace, obj.name, options)
         except StatusError as error:
             if error.code != 404:
                 raise
-    revision = scope.store.storage.current_revision()
-    await send_list(scope, context, send, negotiated, ListResult(objects=found.objects, revision=revision))
+    await send_list(scope, context, send, negotiated, found)
 
 
 def write_of(context: RequestContext, options: DeleteOptions) -> Write:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apiserver.handlers.scope import ResourceScope
-from apiserver.machinery import status
+from apiserver.machinery import field_errors, status
 from apiserver.machinery import table as tables
 from apiserver.machinery.objects import Object
 from apiserver.machinery.table import IncludeObject
@@ -67,8 +67,10 @@ def _table(
 
 
 def include_object(context: RequestContext) -> IncludeObject:
-    value = context.query_value("includeObject") or "Metadata"
+    """Raises 400."""
+    value = context.query_value("includeObject")
     try:
-        return IncludeObject(value)
+        return IncludeObject(value or "Metadata")
     except ValueError as error:
-        raise status.bad_request(f'unrecognized includeObject value: "{value}"') from error
+        refusal = field_errors.invalid("includeObject", value, "must be 'Metadata', 'Object', 'None', or empty")
+        raise status.bad_request(f"Unable to convert to Table as requested: {refusal.text()}") from error

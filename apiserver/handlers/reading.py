@@ -16,7 +16,7 @@ from apiserver.machinery import table as tables
 from apiserver.objectstore.interface import ExpiredError, ListResult, RevisionMatch, StoredObject
 from apiserver.objectstore.statuses import as_statuses
 from apiserver.request.negotiation import JSON, PLAIN, Form, Negotiated, negotiate
-from apiserver.request.options import ListOptions, list_options, text
+from apiserver.request.options import META_GROUP, ListOptions, list_options, text
 from apiserver.request.request_context import RequestContext
 
 _CONTINUE_EXPIRED = (
@@ -25,6 +25,8 @@ _CONTINUE_EXPIRED = (
     "the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the "
     "first chunk was returned and now may show up in the list."
 )
+
+_LIST_EXPIRED = "The resourceVersion for the provided list is too old."
 
 
 async def get(scope: ResourceScope, context: RequestContext, send: Send) -> None:
@@ -35,7 +37,7 @@ async def get(scope: ResourceScope, context: RequestContext, send: Send) -> None
         try:
             min_revision = resource_version.parse(asked)
         except resource_version.ResourceVersionError as error:
-            raise status.bad_request(f"invalid resource version: {error}") from error
+            raise bad_version(scope, error) from error
     found = await store.get(info.namespace, info.name, min_revision)
     await send_stored(scope, context, send, 200, negotiated, found)
 
@@ -51,67 +53,85 @@ async def send_stored(
     await response.send_object(send, context, code, negotiated, obj)
 
 
+def bad_version(scope: ResourceScope, error: resource_version.ResourceVersionError) -> status.StatusError:
+    """A resource version that is no number, for a GET or a watch. kube-apiserver forgets to make a refusal of it (500 without a reason),
+    which is kept where its answers are compared byte by byte, with custom resources; of built-in kinds it is told what it is."""
+    if scope.info.builtin:
+        return status.invalid(META_GROUP, "ListOptions", "", [error.field_error])
+    return status.StatusError(status.failure(500, "", str(error)))
+
+
 async def list_(scope: ResourceScope, context: RequestContext, send: Send) -> None:
     negotiated = negotiate(context.headers, context.query, list_of_objects=True)
-    store, info = scope.store, context.info
+    if negotiated.form is Form.TABLE:
+        forms.include_object(context)
     options = list_options(context.query)
-    namespace = info.namespace if store.info.namespaced else ""
+    await send_list(scope, context, send, negotiated, await listed(scope, context, options))
+
+
+async def listed(scope: ResourceScope, context: RequestContext, options: ListOptions) -> ListResult:
+    """What the options select, in the state that they ask for ("Resource versions" and "Retrieving large results sets in chunks" of the
+    API concepts). Raises StatusError."""
+    store = scope.store
+    namespace = context.info.namespace if store.info.namespaced else ""
     selection = selection_of(store, namespace, "", options.label_selector, options.field_selector)
-    after, after_revision = _continued(scope, options)
+    start, start_revision = _continued(scope, namespace, options)
+    try:
+        revision = options.revision()
+    except resource_version.ResourceVersionError as error:
+        raise status.bad_request(f"invalid resource version: {error}") from error
     with as_statuses(store.info, ""):
         try:
-            result = await store.list_objects(
+            return await store.list_objects(
                 selection,
-                revision=-1 if options.resource_version is None else options.resource_version,
+                revision=revision,
                 match=RevisionMatch(options.resource_version_match),
                 limit=options.limit,
-                after=after,
-                after_revision=after_revision,
+                start=start,
+                start_revision=start_revision,
             )
         except ExpiredError as error:
-            if not after:
-                raise
-            raise _continue_expired(scope, after) from error
-    await send_list(scope, context, send, negotiated, result)
+            raise (_continue_expired(scope, namespace, start) if start else status.gone(_LIST_EXPIRED)) from error
 
 
-def _prefix(scope: ResourceScope) -> str:
-    return f"/{scope.store.storage.cache.prefix}/"
+def _prefix(scope: ResourceScope, namespace: str = "") -> str:
+    """What the keys of a list begin with; tokens hold the rest."""
+    return f"/{scope.store.storage.cache.prefix}/{namespace}{'/' if namespace else ''}"
 
 
-def _continued(scope: ResourceScope, options: ListOptions) -> tuple[str, int]:
-    """The path to go on after and the revision of the first page."""
+def _continued(scope: ResourceScope, namespace: str, options: ListOptions) -> tuple[str, int]:
+    """The path to go on at ("": from the beginning) and the revision of the first page. Raises 400."""
     if not options.continue_token:
         return "", 0
     try:
-        token = continue_token.decode(options.continue_token, _prefix(scope))
+        token = continue_token.decode(options.continue_token, _prefix(scope, namespace))
     except continue_token.ContinueTokenError as error:
-        raise status.bad_request(str(error)) from error
-    path = token.start_key.removeprefix(_prefix(scope))
-    if path.endswith("\0"):
-        path = path[:-1]
-    return path, token.revision
+        raise status.bad_request(f"invalid continue token: {error}") from error
+    if options.resource_version not in ("", "0"):
+        raise status.bad_request("specifying resource version is not allowed when using continue")
+    return token.start_key.removeprefix(_prefix(scope)) or "\0", token.revision
 
 
-def _continue_expired(scope: ResourceScope, after: str) -> status.StatusError:
+def _continue_expired(scope: ResourceScope, namespace: str, start: str) -> status.StatusError:
     """410 with a token that goes on without consistency."""
     error = status.gone(_CONTINUE_EXPIRED)
-    token = continue_token.encode(f"{_prefix(scope)}{after}\0", _prefix(scope), continue_token.ANY_REVISION)
+    token = continue_token.encode(_prefix(scope) + start, _prefix(scope, namespace), continue_token.ANY_REVISION)
     error.status["metadata"] = {"continue": token}
     return error
 
 
-def list_metadata(scope: ResourceScope, result: ListResult) -> dict[str, Any]:
+def list_metadata(scope: ResourceScope, namespace: str, result: ListResult) -> dict[str, Any]:
+    """``namespace`` is that of the request's path."""
     metadata: dict[str, Any] = {"resourceVersion": str(result.revision)}
-    if result.next_path:
-        metadata["continue"] = continue_token.encode(f"{_prefix(scope)}{result.next_path}\0", _prefix(scope), result.revision)
+    if result.next_start:
+        metadata["continue"] = continue_token.encode(_prefix(scope) + result.next_start, _prefix(scope, namespace), result.revision)
         if result.remaining is not None:
             metadata["remainingItemCount"] = result.remaining
     return metadata
 
 
 async def send_list(scope: ResourceScope, context: RequestContext, send: Send, negotiated: Negotiated, result: ListResult) -> None:
-    metadata = list_metadata(scope, result)
+    metadata = list_metadata(scope, context.info.namespace if scope.info.namespaced else "", result)
     if negotiated.form is not Form.OBJECT:
         objects = [scope.store.decode(obj) for obj in result.objects]
         if negotiated.form is Form.TABLE:

@@ -5,29 +5,29 @@ from __future__ import annotations
 from apiserver.machinery import fields, labels, status
 from apiserver.objectstore.interface import Selection
 from apiserver.registry.store import Store
-
-_COMMON = frozenset((fields.METADATA_NAME, fields.METADATA_NAMESPACE))
+from apiserver.resources import field_labels
 
 #: The field by which the watches of a resource differ when there are many of them (upstream's index triggers).
 _TRIGGERS = {("", "pods"): "spec.nodeName"}
 
 
-def selection_of(store: Store, namespace: str, name: str, label_text: str, field_text: str) -> Selection:
-    """``namespace`` and ``name`` are those of the path. Raises 400 for selectors that do not parse or that the kind does not know."""
-    if not label_text and not field_text:
+def selection_of(store: Store, namespace: str, name: str, label_selector: labels.Selector, field_selector: fields.Selector) -> Selection:
+    """``namespace`` and ``name`` are those of the path. Raises 400 for fields by which the kind cannot be selected."""
+    if label_selector.empty and field_selector.empty:
         return Selection(namespace=namespace, name=name)
-    try:
-        label_selector = labels.parse(label_text)
-        field_selector = fields.parse(field_text)
-        own = store.strategy.selectable_field_names
-        has_own_fields = bool(own) or not store.info.builtin
-        fields.check_supported(field_selector, _COMMON | own, has_own_fields=has_own_fields)
-    except (labels.SelectorError, fields.SelectorError) as error:
-        raise status.bad_request(str(error)) from error
-    match_fields = trigger = None
+    match_fields = trigger = fields_of = None
     if not field_selector.empty:
+        own = store.strategy.selectable_field_names
+        known = field_labels.of(store.info, own)
+        fields_of = store.strategy.selectable_fields if own else known.values
+        try:
+            field_selector = known.convert(field_selector)
+        except fields.SelectorError as error:
+            raise status.bad_request(str(error)) from error
         wanted = field_selector.exact_value(fields.METADATA_NAME)
-        if wanted and not name:
+        if name and wanted != name:
+            raise status.bad_request("fieldSelector metadata.name doesn't match requested name")
+        if wanted:
             name = wanted
         wanted_namespace = field_selector.exact_value(fields.METADATA_NAMESPACE)
         if wanted_namespace and not namespace and store.info.namespaced:
@@ -44,6 +44,6 @@ def selection_of(store: Store, namespace: str, name: str, label_text: str, field
         name=name,
         labels=None if label_selector.empty else label_selector.matches,
         fields=match_fields,
-        fields_of=store.strategy.selectable_fields if own else None,
+        fields_of=fields_of,
         trigger=trigger,
     )

@@ -10,9 +10,11 @@ from typing import Any
 import orjson
 
 from apiserver.handlers import forms
+from apiserver.handlers.reading import bad_version
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.selection import selection_of
+from apiserver.machinery import resource_version
 from apiserver.machinery.status import StatusError
 from apiserver.objectstore.cache_watcher import Bookmark, CacheWatcher
 from apiserver.objectstore.interface import ChangeEvent, EventType, StoredObject
@@ -44,32 +46,29 @@ async def watch(scope: ResourceScope, context: RequestContext, receive: Receive,
     do not come back together."""
     negotiated = negotiate(context.headers, context.query, list_of_objects=False, watch=True)
     store, info = scope.store, context.info
-    options = list_options(context.query, watch=True)
+    options = list_options(context.query)
     namespace = info.namespace if store.info.namespaced else ""
-    selection = selection_of(store, namespace, info.parts[1] if len(info.parts) > 1 else "", options.label_selector, options.field_selector)
+    name = info.parts[1] if len(info.parts) > 1 else ""
+    selection = selection_of(store, namespace, name, options.label_selector, options.field_selector)
     if negotiated.form is Form.TABLE:
         forms.include_object(context)  # a bad value is told before the stream starts
-    revision = -1 if options.resource_version is None else options.resource_version
-    initial = options.send_initial_events
+    try:
+        revision = options.revision()
+    except resource_version.ResourceVersionError as error:
+        raise bad_version(scope, error) from error
+    initial, bookmarks = options.send_initial_events, options.allow_watch_bookmarks
     stream = _Stream(scope, context, negotiated)
     timeout = options.timeout_seconds or int(min_timeout_seconds * (1 + random.random()))
     try:
-        if initial:
-            await store.wait_for(max(revision, 0))
-            revision = 0 if revision == 0 else -1
-            watcher, objects = await store.watch(selection, revision, initial_events_end=options.allow_watch_bookmarks)
-        elif initial is False and revision <= 0:
-            watcher, _ = await store.watch(selection, revision)
-            objects = []
-        else:
-            watcher, objects = await store.watch(selection, revision)
+        watcher, objects = await store.watch(selection, revision, with_state=initial, initial_events_end=bool(initial) and bookmarks)
     except StatusError as error:
-        if error.code != 410:
+        if error.code not in (410, 504):
             raise
+        # the request is right, so that the refusal comes as an event
         await stream.start(send)
         await send({"type": "http.response.body", "body": _line("ERROR", orjson.dumps(error.status))})
         return
-    await _serve(stream, watcher, objects, receive, send, min(timeout, TIMEOUT_SECONDS_MAX), options.allow_watch_bookmarks)
+    await _serve(stream, watcher, objects, receive, send, min(timeout, TIMEOUT_SECONDS_MAX), bookmarks)
 
 
 async def _serve(
@@ -255,4 +254,3 @@ def _framed(body: bytes) -> bytes:
 
 def _line(type: str, raw: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (type.encode(), raw)
-

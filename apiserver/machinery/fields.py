@@ -7,10 +7,8 @@ field that an object does not have counts as "".
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-from apiserver.machinery import go_json
 
 METADATA_NAME = "metadata.name"
 METADATA_NAMESPACE = "metadata.namespace"
@@ -125,15 +123,3 @@ def parse(text: str) -> Selector:
     if not text:
         return EVERYTHING
     return _parse_cached(text) if len(text) <= _PARSED_TEXT_MAX else _parse(text)
-
-
-def check_supported(selector: Selector, supported: Collection[str], *, has_own_fields: bool) -> None:
-    """Refuses a selector over fields by which the resource cannot select. Kinds that add fields of their own to name and
-    namespace word it differently from those that have none (``has_own_fields`` False)."""
-    for term in selector.terms:
-        if term.field in supported or (term.field in (METADATA_NAME, METADATA_NAMESPACE) and not has_own_fields):
-            continue
-        if has_own_fields:
-            raise SelectorError(f"field label not supported: {term.field}")
-        shown = go_json.quote(term.field)
-        raise SelectorError(f'{shown} is not a known field selector: only "metadata.name", "metadata.namespace"')

@@ -76,7 +76,7 @@ class StoredObject:
         self.raw = raw
         self.revision = revision
         self._labels: Mapping[str, str] | None = None
-        self._fields: Mapping[str, str] | None = None
+        self._fields: tuple[FieldsOf | None, Mapping[str, str]] | None = None
         self._decoded: dict[str, Any] | None = None
 
     @property
@@ -103,13 +103,16 @@ class StoredObject:
         return self._labels
 
     def fields(self, fields_of: FieldsOf | None) -> Mapping[str, str]:
-        """metadata.name, metadata.namespace and what the kind's strategy makes selectable."""
-        if self._fields is None:
-            found = {} if fields_of is None else fields_of(self._decoded or codec.decode(self.raw))
-            namespace, _, name = self.path.rpartition("/")
-            found["metadata.name"], found["metadata.namespace"] = name, namespace
-            self._fields = found
-        return self._fields
+        """metadata.name, metadata.namespace and what the kind's strategy makes selectable (in each version something else, with custom
+        resources)."""
+        kept = self._fields
+        if kept is not None and kept[0] == fields_of:
+            return kept[1]
+        found = {} if fields_of is None else fields_of(self._decoded or codec.decode(self.raw))
+        namespace, _, name = self.path.rpartition("/")
+        found["metadata.name"], found["metadata.namespace"] = name, namespace
+        self._fields = (fields_of, found)
+        return found
 
 
 _NOTHING: Mapping[str, str] = {}
@@ -188,12 +191,12 @@ class RevisionMatch(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListResult:
-    """``next_path`` is the path after which the next page starts ("" at the end); ``remaining`` None where it is not known."""
+    """``next_start`` is where the next page starts ("" at the end), for ``start`` of the next call; ``remaining`` None where it is not
+    known: with selectors."""
 
     objects: list[StoredObject]
     revision: int
-    next_path: str = ""
+    next_start: str = ""
     remaining: int | None = None
     #: why the values of objects of the selection could not be read: they are missing in ``objects``
     unreadable: Sequence[UnreadableObjectError] = ()
-

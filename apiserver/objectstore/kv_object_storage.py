@@ -99,30 +99,33 @@ class KvObjectStorage:
         revision: int = -1,
         match: RevisionMatch = RevisionMatch.UNSET,
         limit: int = 0,
-        after: str = "",
-        after_revision: int = 0,
+        start: str = "",
+        start_revision: int = 0,
     ) -> ListResult:
-        """``revision`` -1 is the newest, 0 whatever is cached. A continued list gives the path it goes on ``after`` and the
-        ``after_revision`` of its first page (-1: go on with the newest state).
+        """``revision`` -1 is the newest, 0 whatever is cached, which comes whole, whatever the limit ("Resource versions", the tables
+        for list). A continued list gives the path that it ``start``s at and the ``start_revision`` of its first page (-1: go on with
+        the newest state).
 
         Raises ExpiredError, FutureRevisionError.
         """
         exact = 0
-        if after:
-            exact = max(after_revision, 0)
+        if start:
+            exact = max(start_revision, 0)
         elif match is RevisionMatch.EXACT or (match is RevisionMatch.UNSET and limit and revision > 0):
             exact = revision
+        elif revision == 0:
+            limit = 0
         wanted = exact or revision
         if not self._source.freshen_now() and (wanted < 0 or wanted > self._source.revision):
             if not self._source.can_wait:
-                return await self._list_from_store(selection, exact, limit, after, revision_min=revision)
+                return await self._list_from_store(selection, exact, limit, start, revision_min=revision)
             await self._source.freshen()
         if wanted > self._source.revision:
             await self._source.wait_for(wanted)
         # The cache holds the state of every revision since the resource's last change.
         if exact and not (self.cache.changed_at <= exact and self.cache.started_at <= exact):
-            return await self._list_from_store(selection, exact, limit, after)
-        objects, more = self.cache.select(selection, after=after, limit=limit)
+            return await self._list_from_store(selection, exact, limit, start)
+        objects, more = self.cache.select(selection, start=start, limit=limit)
         shown = exact or self._source.revision
         if not more:
             return ListResult(objects=objects, revision=shown)
@@ -130,18 +133,18 @@ class KvObjectStorage:
         if not selection.selects_by_content and not selection.name:
             namespace = selection.namespace
             remaining = self.cache.count(namespace) - self.cache.count_through(namespace, objects[-1].path)
-        return ListResult(objects=objects, revision=shown, next_path=objects[-1].path, remaining=remaining)
+        return ListResult(objects=objects, revision=shown, next_start=objects[-1].path + "\0", remaining=remaining)
 
     async def _list_from_store(
-        self, selection: Selection, revision: int, limit: int, after: str, *, revision_min: int = 0
+        self, selection: Selection, revision: int, limit: int, start: str, *, revision_min: int = 0
     ) -> ListResult:
         """A list of a state that is not in the cache (``revision`` 0: of now), page by page so that a selective list holds little."""
         low = f"{self._prefix}{selection.namespace}/" if selection.namespace else self._prefix
         end = prefix_end(low.encode())
-        key = max(low.encode(), self._key(after) if after else b"") + b"\0"  # the prefix itself may be a key, but is no object
+        key = max(low.encode() + b"\0", self._key(start) if start else b"")  # the prefix itself may be a key, but is no object
         objects: list[StoredObject] = []
         filtered = selection.selects_by_content or bool(selection.name)
-        while True:
+        while key < end:
             page_keys = max(limit, FILTER_PAGE_KEYS) if filtered else limit
             try:
                 page = await self._kv.range(api.RangeRequest(key=key, range_end=end, revision=revision, limit=page_keys))
@@ -158,11 +161,12 @@ class KvObjectStorage:
                     continue
                 objects.append(obj)
                 if limit and len(objects) == limit and (page.more or position + 1 < len(page.kvs)):
-                    remaining = None if filtered else page.count - len(page.kvs)
-                    return ListResult(objects=objects, revision=revision, next_path=obj.path, remaining=remaining)
+                    remaining = None if filtered else page.count - position - 1
+                    return ListResult(objects=objects, revision=revision, next_start=obj.path + "\0", remaining=remaining)
             if not page.more:
-                return ListResult(objects=objects, revision=revision)
+                break
             key = page.kvs[-1].key + b"\0"
+        return ListResult(objects=objects, revision=revision or self._source.revision)
 
     def _stored(self, kv: api.KeyValue) -> StoredObject | None:
         """None for a value that cannot be read, which is as good as no object."""
@@ -339,25 +343,29 @@ class KvObjectStorage:
     # -- watches -------------------------------------------------------------------------------------------------------------
 
     async def watch(
-        self, selection: Selection, revision: int, *, initial_events_end: bool = False
+        self, selection: Selection, revision: int, *, with_state: bool | None = None, initial_events_end: bool = False
     ) -> tuple[CacheWatcher, list[StoredObject]]:
-        """A live watch and the state it starts with: every change after ``revision``; or, with ``revision`` -1 (the newest) or 0
-        (whatever is cached), the objects of now and every change after them.
+        """A live watch, and the state that it starts with: the newest (``revision`` -1), what is cached (0), or one that is not older
+        than ``revision``; then every change after it. ``with_state`` False: the changes after that alone; None: that of -1 and 0 only.
 
         With ``initial_events_end`` a bookmark marks the end of the initial state. Raises ExpiredError, FutureRevisionError.
         """
+        if with_state is None:
+            with_state = revision <= 0
+        if with_state and revision > 0:
+            revision = await self._reach(revision)
         if revision <= 0:
             if not self._source.freshen_now() and revision < 0:
                 if not self._source.can_wait:
                     return await self._watch_from_store(selection, initial_events_end=initial_events_end)
                 await self._source.freshen()
-            objects, _ = self.cache.select(selection)
+            objects = self.cache.select(selection)[0] if with_state else []
             return self._live(selection, self._source.revision, initial_events_end=initial_events_end), objects
         self._source.freshen_now()
         if revision > self._source.revision:
             return self._live(selection, revision), []  # nothing is sent until the store has got past it
         events, covered = await self._changes_after(selection, revision)
-        return self._live(selection, revision, events, covered, initial_events_end=initial_events_end), []
+        return self._live(selection, revision, events, covered), []
 
     async def _watch_from_store(self, selection: Selection, *, initial_events_end: bool) -> tuple[CacheWatcher, list[StoredObject]]:
         """The state of now from the store, and what the cache has got and will get after it."""
@@ -449,13 +457,18 @@ class KvObjectStorage:
         last = StoredObject(previous.path, codec.served_again(previous.raw, kv.mod_revision), kv.mod_revision)
         return ChangeEvent(EventType.DELETED, last, previous)
 
-    async def wait_for(self, revision: int) -> None:
-        """Raises FutureRevisionError."""
+    async def _reach(self, revision: int) -> int:
+        """Return once there is a state that is not older than ``revision``, with where it is: 0 the cache, -1 the store. Raises
+        FutureRevisionError."""
+        if revision <= self._source.revision:
+            return 0
+        self._source.freshen_now()
         if self._source.can_wait:
             await self._source.freshen()
-        elif revision <= self._source.revision or revision <= await self._kv.read_revision():
-            return  # what is read next is read from the store
+        elif revision <= await self._kv.read_revision():
+            return -1
         await self._source.wait_for(revision)
+        return 0
 
     def current_revision(self) -> int:
         """For a bookmark: every event up to it is queued in every watcher."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -147,33 +148,33 @@ class WatchCache:
         first = self._paths.bisect_left(namespace + "/") if namespace else 0
         return int(self._paths.bisect_right(path) - first)
 
-    def select(self, selection: Selection, *, after: str = "", limit: int = 0) -> tuple[list[StoredObject], bool]:
-        """Objects of the selection in key order, those behind the path ``after`` only; and whether ``limit`` cut some off."""
+    def select(self, selection: Selection, *, start: str = "", limit: int = 0) -> tuple[list[StoredObject], bool]:
+        """Objects of the selection in key order, those from the path ``start`` on; and whether ``limit`` ended the search before the
+        last object, be it of the selection or not (as kube-apiserver, which does not look further either)."""
         objects = self._objects
         if selection.name and (selection.namespace or not self.namespaced):
             path = self._path(selection)
             found = objects.get(path)
-            return ([found] if found is not None and path > after and selection.matches(found) else []), False
+            return ([found] if found is not None and path >= start and selection.matches(found) else []), False
         content, name = selection.selects_by_content, selection.name
-        if not selection.namespace and not after and not limit:
+        if not selection.namespace and not start and not limit:
             chosen = [objects[path] for path in self._paths]
             if content or name:
                 chosen = [obj for obj in chosen if (not name or obj.name == name) and selection.matches(obj)]
             return chosen, False
         low = f"{selection.namespace}/" if selection.namespace else ""
         high = f"{selection.namespace}0" if selection.namespace else None  # "0" follows "/" in the alphabet
-        if after:
-            low = max(low, after + "\0")
+        paths = self._paths.irange(max(low, start), high, inclusive=(True, False))
+        if not content and not name:
+            chosen = [objects[path] for path in (itertools.islice(paths, limit) if limit else paths)]
+            return chosen, bool(limit) and len(chosen) == limit and next(paths, None) is not None
         chosen = []
-        for path in self._paths.irange(low, high, inclusive=(True, False)):
+        for path in paths:
             obj = objects[path]
-            if name and obj.name != name:
-                continue
-            if content and not selection.matches(obj):
-                continue
-            if limit and len(chosen) == limit:
-                return chosen, True
-            chosen.append(obj)
+            if (not name or obj.name == name) and (not content or selection.matches(obj)):
+                chosen.append(obj)
+                if len(chosen) == limit:
+                    return chosen, next(paths, None) is not None
         return chosen, False
 
     # -- watches -------------------------------------------------------------------------------------------------------------

@@ -74,24 +74,19 @@ class Store:
         revision: int = -1,
         match: RevisionMatch = RevisionMatch.UNSET,
         limit: int = 0,
-        after: str = "",
-        after_revision: int = 0,
+        start: str = "",
+        start_revision: int = 0,
     ) -> ListResult:
-        """Raises ExpiredError for a continued list (the handler words it), StatusError else."""
+        """Raises what the object storage raises: the handler words it."""
         return await self.storage.list_objects(
-            selection, revision=revision, match=match, limit=limit, after=after, after_revision=after_revision
+            selection, revision=revision, match=match, limit=limit, start=start, start_revision=start_revision
         )
 
     async def watch(
-        self, selection: Selection, revision: int, *, initial_events_end: bool = False
+        self, selection: Selection, revision: int, *, with_state: bool | None = None, initial_events_end: bool = False
     ) -> tuple[CacheWatcher, list[StoredObject]]:
         with as_statuses(self.info, ""):
-            return await self.storage.watch(selection, revision, initial_events_end=initial_events_end)
-
-    async def wait_for(self, revision: int) -> None:
-        """Return once the cache has reached ``revision`` (0: what a linearizable read would see now); raises 504."""
-        with as_statuses(self.info, ""):
-            await self.storage.wait_for(revision)
+            return await self.storage.watch(selection, revision, with_state=with_state, initial_events_end=initial_events_end)
 
     def decode(self, stored: StoredObject) -> Object:
         """A stored object as a dict of the caller's own, in the served version."""

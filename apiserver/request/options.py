@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from apiserver.machinery import field_errors, go_json, resource_version, status
+from apiserver.machinery import field_errors, fields, go_json, labels, resource_version, status
 from apiserver.machinery.field_errors import FieldError
 from apiserver.request.request_info import is_true
 
@@ -17,18 +17,23 @@ FIELD_MANAGER_MAX_LENGTH = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
-    """``resource_version`` is None where none is given; ``timeout_seconds`` likewise. ``send_initial_events`` None: not given."""
+    """``resource_version`` is the text, "" where none is given; ``timeout_seconds`` None likewise. ``send_initial_events`` None: not
+    given. ``watch`` is the parameter, which the paths below ``/watch/`` do without."""
 
-    label_selector: str = ""
-    field_selector: str = ""
+    label_selector: labels.Selector = labels.EVERYTHING
+    field_selector: fields.Selector = fields.EVERYTHING
     watch: bool = False
     allow_watch_bookmarks: bool = False
-    resource_version: int | None = None
+    resource_version: str = ""
     resource_version_match: str = ""
     timeout_seconds: int | None = None
     limit: int = 0
     continue_token: str = ""
     send_initial_events: bool | None = None
+
+    def revision(self) -> int:
+        """-1 where no resourceVersion is given. Raises ``ResourceVersionError``."""
+        return resource_version.parse(self.resource_version) if self.resource_version else -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,33 +71,31 @@ def boolean(query: Query, name: str) -> bool | None:
     return None if not values else is_true(values)
 
 
-def list_options(query: Query, *, watch: bool = False) -> ListOptions:
-    """Raises 400 for values that do not parse and 422 for those that do not go together."""
-    if not query and not watch:
+def list_options(query: Query) -> ListOptions:
+    """In the order in which kube-apiserver finds fault: numbers and selectors that do not parse (400), then options that do not go
+    together (422). Whether the resource version and the continue token can be read, whoever reads says."""
+    if not query:
         return NO_LIST_OPTIONS
-    watch = watch or is_true(query.get("watch"))
+    watch = is_true(query.get("watch"))
     timeout_seconds, limit = integer(query, "timeoutSeconds"), integer(query, "limit") or 0
-    version_text, match = text(query, "resourceVersion"), text(query, "resourceVersionMatch")
+    try:
+        label_selector, field_selector = labels.parse(text(query, "labelSelector")), fields.parse(text(query, "fieldSelector"))
+    except (labels.SelectorError, fields.SelectorError) as error:
+        raise status.bad_request(str(error)) from error
+    version, match = text(query, "resourceVersion"), text(query, "resourceVersionMatch")
     continue_token, initial = text(query, "continue"), boolean(query, "sendInitialEvents")
-    errors = (_check_watch if watch else _check_list)(match, version_text, continue_token, initial)
+    if watch and initial is None and not match and version in ("", "0"):
+        # a watch that begins with what is there is a streaming list, also where it is asked for in the old way
+        initial, match = True, _NOT_OLDER_THAN
+    errors = (_check_watch if watch else _check_list)(match, version, continue_token, initial)
     if errors:
         raise status.invalid(META_GROUP, "ListOptions", "", errors)
-    revision: int | None = None
-    if version_text:
-        try:
-            revision = resource_version.parse(version_text)
-        except resource_version.ResourceVersionError as error:
-            if watch:
-                raise status.invalid(META_GROUP, "ListOptions", "", [error.field_error]) from error
-            raise status.bad_request(f"invalid resource version: {error}") from error
-    if continue_token and revision:
-        raise status.bad_request("specifying resource version is not allowed when using continue")
     return ListOptions(
-        label_selector=text(query, "labelSelector"),
-        field_selector=text(query, "fieldSelector"),
+        label_selector=label_selector,
+        field_selector=field_selector,
         watch=watch,
         allow_watch_bookmarks=bool(boolean(query, "allowWatchBookmarks")),
-        resource_version=revision,
+        resource_version=version,
         resource_version_match=match,
         timeout_seconds=timeout_seconds,
         limit=max(limit, 0),

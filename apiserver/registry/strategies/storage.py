@@ -5,7 +5,7 @@ from __future__ import annotations
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.registry.defaults import pods as pod_defaults
-from apiserver.registry.strategies.parts import keep, text
+from apiserver.registry.strategies.parts import keep
 from apiserver.registry.strategy import Strategy, StrategyContext
 from apiserver.registry.validation import persistent_volume_claims, persistent_volumes, storage
 
@@ -13,8 +13,6 @@ _PENDING = "Pending"
 
 
 class PersistentVolumeStrategy(Strategy):
-    selectable_field_names = frozenset(("name",))
-
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
         pod_defaults.round_up_to_milli(spec.get("capacity"))
@@ -47,14 +45,8 @@ class PersistentVolumeStrategy(Strategy):
         if status.get("phase") != had.get("phase") and status.get("lastPhaseTransitionTime") == had.get("lastPhaseTransitionTime"):
             status["lastPhaseTransitionTime"] = context.now
 
-    def selectable_fields(self, obj: Object) -> dict[str, str]:
-        """``name`` is the older spelling of metadata.name."""
-        return {"name": text((obj.get("metadata") or {}).get("name"))}
-
 
 class PersistentVolumeClaimStrategy(Strategy):
-    selectable_field_names = frozenset(("name",))
-
     def default(self, obj: Object) -> None:
         pod_defaults.default_claim_spec(obj.setdefault("spec", {}))
         status = obj.setdefault("status", {})
@@ -75,9 +67,6 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return persistent_volume_claims.status_update(new, old)
-
-    def selectable_fields(self, obj: Object) -> dict[str, str]:
-        return {"name": text((obj.get("metadata") or {}).get("name"))}
 
 
 class StorageClassStrategy(Strategy):

@@ -57,8 +57,6 @@ class DeploymentStrategy(WorkloadStrategy):
 
 
 class ReplicaSetStrategy(WorkloadStrategy):
-    selectable_field_names = frozenset(("status.replicas",))
-
     def default(self, obj: Object) -> None:
         defaults.default_replica_set(obj)
 
@@ -71,14 +69,12 @@ class ReplicaSetStrategy(WorkloadStrategy):
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return workloads.replica_set_status(new, old)
 
-    def selectable_fields(self, obj: Object) -> dict[str, str]:
-        return {"status.replicas": text(objects.get(obj, "status", "replicas", default=0))}
-
 
 class ReplicationControllerStrategy(ReplicaSetStrategy):
     """Of old: its dependents are orphaned where a delete says nothing."""
 
     default_garbage_collection = "orphan"
+    selectable_field_names = frozenset(("status.replicas",))
 
     def default(self, obj: Object) -> None:
         defaults.default_replication_controller(obj)
@@ -88,6 +84,9 @@ class ReplicationControllerStrategy(ReplicaSetStrategy):
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return workloads.replication_controller(new)
+
+    def selectable_fields(self, obj: Object) -> dict[str, str]:
+        return {"status.replicas": text(objects.get(obj, "status", "replicas", default=0))}
 
 
 class DaemonSetStrategy(WorkloadStrategy):

@@ -215,14 +215,6 @@ def test_field_selectors_match_missing_fields_as_empty() -> None:
     assert str(fields.parse("metadata.name=a,x!=y").without("metadata.name")) == "x!=y"
 
 
-def test_unknown_fields_are_refused() -> None:
-    with pytest.raises(fields.SelectorError, match=r"^field label not supported: spec\.x$"):
-        fields.check_supported(fields.parse("spec.x=1"), {"metadata.name", "spec.nodeName"}, has_own_fields=True)
-    with pytest.raises(fields.SelectorError, match=r'^"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"$'):
-        fields.check_supported(fields.parse("spec.x=1"), (), has_own_fields=False)
-    fields.check_supported(fields.parse("metadata.name=1"), (), has_own_fields=False)
-
-
 @given(st.text(alphabet="ab.,=!\\", max_size=15))
 def test_a_field_selector_parses_or_is_refused_and_its_text_parses_to_the_same(text: str) -> None:
     try:

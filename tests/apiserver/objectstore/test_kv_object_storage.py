@@ -131,13 +131,13 @@ async def test_paging_meets_every_object_once(things: KvObjectStorage) -> None:
             expected = [f"ns/{n}" for n in names if selection.labels is None or len(n) % 2 == 0]
             found, after, revision = [], "", 0
             while True:
-                page = await things.list_objects(selection, limit=limit, after=after, after_revision=revision)
+                page = await things.list_objects(selection, limit=limit, start=after, start_revision=revision)
                 found += [o.path for o in page.objects]
-                if not page.next_path:
+                if not page.next_start:
                     break
                 if page.remaining is not None:
                     assert page.remaining == len(expected) - len(found)
-                after, revision = page.next_path, page.revision
+                after, revision = page.next_start, page.revision
                 noise = await things.create("ns/zz", made("zz"))  # makes the later pages come from the store's history
                 await things.delete("ns/zz", noise.revision)
             assert found == expected

@@ -98,10 +98,10 @@ async def test_pages_are_of_one_state(servers: tuple[Server, Server]) -> None:
         await there.things.create(f"ns/{name}", made(name))
     first = await here.things.list_objects(Selection(), limit=2)
     await there.things.create("ns/e", made("e"))
-    rest = await here.things.list_objects(Selection(), limit=5, after=first.next_path, after_revision=first.revision)
+    rest = await here.things.list_objects(Selection(), limit=5, start=first.next_start, start_revision=first.revision)
     assert [obj.name for obj in first.objects + rest.objects] == ["a", "b", "c", "d"]
     assert rest.revision == first.revision
-    newest = await here.things.list_objects(Selection(), limit=5, after=first.next_path, after_revision=-1)
+    newest = await here.things.list_objects(Selection(), limit=5, start=first.next_start, start_revision=-1)
     assert [obj.name for obj in newest.objects] == ["c", "d", "e"]
 
 
