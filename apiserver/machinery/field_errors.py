@@ -12,6 +12,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from apiserver.machinery import go_json
+
 
 class ErrorType(enum.Enum):
     """(reason in causes, words in the message)"""
@@ -57,6 +59,8 @@ def _shown(value: Any) -> str:
     """A bad value as Go's ``%#v`` or JSON would show it: strings quoted, numbers bare, null as ``null``."""
     if value is None:
         return "null"
+    if isinstance(value, float):
+        return go_json.number(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -103,8 +107,8 @@ def not_supported(path: str, value: Any, supported: list[str]) -> FieldError:
 
 
 def too_long(path: str, max_length: int) -> FieldError:
-    return FieldError(ErrorType.TOO_LONG, path, "", f"may not be more than {max_length} bytes")
+    return FieldError(ErrorType.TOO_LONG, path, "", f"may not be more than {max_length} {'byte' if max_length == 1 else 'bytes'}")
 
 
 def too_many(path: str, actual: int, max_quantity: int) -> FieldError:
-    return FieldError(ErrorType.TOO_MANY, path, actual, f"must have at most {max_quantity} items")
+    return FieldError(ErrorType.TOO_MANY, path, actual, f"must have at most {max_quantity} {'item' if max_quantity == 1 else 'items'}")

@@ -130,7 +130,29 @@ def shown(value: Any) -> str:
         return "[" + " ".join(map(shown, value)) + "]"
     if value is None:
         return "<nil>"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def number(value: int | float) -> str:
+    """Go's ``%v`` of a number: of a float the shortest digits that tell it, with an exponent from a million on and below 1e-4."""
+    if isinstance(value, int):
+        return str(value)
+    import decimal  # not needed to start
+
+    sign, digits, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()
+    if not isinstance(exponent, int):
+        return str(value)
+    power = len(digits) + exponent - 1
+    text, minus = "".join(map(str, digits)), "-" if sign else ""
+    if not -4 <= power < 6:
+        fraction = f".{text[1:]}" if len(text) > 1 else ""
+        return f"{minus}{text[0]}{fraction}e{power:+03d}"
+    if power < 0:
+        return f"{minus}0.{'0' * (-power - 1)}{text}"
+    whole, fraction = text[: power + 1].ljust(power + 1, "0"), text[power + 1 :]
+    return f"{minus}{whole}.{fraction}" if fraction else minus + whole
 
 
 def shown_in_syntax(value: Any) -> str:
