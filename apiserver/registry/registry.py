@@ -125,4 +125,3 @@ class CachedObjects:
         storage = self._storage(group, resource)
         storage.freshen_now()
         return storage.cache.changed_at
-
