@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 SNAPSHOT = HERE.parents[1] / "storage" / "data" / "etcd-3.5-snapshot.db.gz"
 #: renewed, expired or converted between the snapshot and the listing
 CHANGED_SINCE = ("Event", "Lease", "HorizontalPodAutoscaler")
-LISTED = HERE / "etcd-3.5-objects.json.gz"
+LISTED = SNAPSHOT.with_name("etcd-3.5-objects.json.gz")
 
 
 def field(number: int, content: bytes) -> bytes:
