@@ -84,6 +84,11 @@ def invalid(path: str, value: Any, detail: str) -> FieldError:
     return FieldError(ErrorType.INVALID, path, value, detail)
 
 
+def invalid_unshown(path: str, detail: str) -> FieldError:
+    """Of a value that is not to be shown."""
+    return FieldError(ErrorType.INVALID, path, _NO_VALUE, detail)
+
+
 def type_invalid(path: str, value: Any, detail: str) -> FieldError:
     return FieldError(ErrorType.TYPE_INVALID, path, value, detail)
 

@@ -7,7 +7,10 @@ from apiserver.machinery.field_errors import FieldError, invalid
 from apiserver.machinery.objects import Object
 from apiserver.registry.strategies.parts import keep, text
 from apiserver.registry.strategy import Strategy, StrategyContext
-from apiserver.registry.validation import certificates
+from apiserver.registry.validation import certificates, pod_certificates
+
+#: a day
+_POD_CERTIFICATE_SECONDS = 24 * 3600
 
 
 class CertificateSigningRequestStrategy(Strategy):
@@ -96,7 +99,7 @@ class ClusterTrustBundleStrategy(Strategy):
         return certificates.trust_bundle(obj)
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        errors = certificates.trust_bundle(new)
+        errors = certificates.trust_bundle(new, old)
         signer, before = objects.get(new, "spec", "signerName"), objects.get(old, "spec", "signerName")
         return errors + ([invalid("spec.signerName", signer, "field is immutable")] if signer != before else [])
 
@@ -104,7 +107,36 @@ class ClusterTrustBundleStrategy(Strategy):
         return {"spec.signerName": text(objects.get(obj, "spec", "signerName"))}
 
 
+class PodCertificateRequestStrategy(Strategy):
+    selectable_field_names = frozenset(("spec.signerName", "spec.podName", "spec.nodeName"))
+
+    def default(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        if spec.get("maxExpirationSeconds") is None:
+            spec["maxExpirationSeconds"] = _POD_CERTIFICATE_SECONDS
+        obj.setdefault("status", {})
+
+    def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
+        obj["status"] = {}
+
+    def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        return pod_certificates.create(obj)
+
+    def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return pod_certificates.update(new, old)
+
+    def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return pod_certificates.status_update(new, old, context.now)
+
+    def selectable_fields(self, obj: Object) -> dict[str, str]:
+        return {f"spec.{field}": text(objects.get(obj, "spec", field)) for field in ("signerName", "podName", "nodeName")}
+
+
 STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("certificates.k8s.io", "CertificateSigningRequest"): CertificateSigningRequestStrategy,
     ("certificates.k8s.io", "ClusterTrustBundle"): ClusterTrustBundleStrategy,
+    ("certificates.k8s.io", "PodCertificateRequest"): PodCertificateRequestStrategy,
 }

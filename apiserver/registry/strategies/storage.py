@@ -1,4 +1,4 @@
-"""Volumes and claims of the core group, and the group storage.k8s.io."""
+"""Volumes and claims of the core group, and the groups storage.k8s.io and storagemigration.k8s.io."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from apiserver.machinery.objects import Object
 from apiserver.registry.defaults import pods as pod_defaults
 from apiserver.registry.strategies.parts import keep
 from apiserver.registry.strategy import Strategy, StrategyContext
-from apiserver.registry.validation import persistent_volume_claims, persistent_volumes, storage
+from apiserver.registry.validation import persistent_volume_claims, persistent_volumes, storage, storage_migration
 
 _PENDING = "Pending"
 
@@ -146,6 +146,28 @@ class CsiStorageCapacityStrategy(Strategy):
         return storage.csi_storage_capacity_update(new, old)
 
 
+class StorageVersionMigrationStrategy(Strategy):
+    has_generation = True
+
+    def default(self, obj: Object) -> None:
+        obj.setdefault("status", {})
+
+    def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
+        obj["status"] = {}
+
+    def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        return storage_migration.migration(obj)
+
+    def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return storage_migration.update(new, old)
+
+    def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return storage_migration.status_update(new, old)
+
+
 STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("", "PersistentVolume"): PersistentVolumeStrategy,
     ("", "PersistentVolumeClaim"): PersistentVolumeClaimStrategy,
@@ -155,4 +177,5 @@ STRATEGIES: dict[tuple[str, str], type[Strategy]] = {
     ("storage.k8s.io", "CSINode"): CsiNodeStrategy,
     ("storage.k8s.io", "CSIDriver"): CsiDriverStrategy,
     ("storage.k8s.io", "CSIStorageCapacity"): CsiStorageCapacityStrategy,
+    ("storagemigration.k8s.io", "StorageVersionMigration"): StorageVersionMigrationStrategy,
 }

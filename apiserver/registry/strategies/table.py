@@ -18,8 +18,9 @@ MODULES: dict[str, dict[str, str]] = {
         "admissionregistration.k8s.io": "ValidatingWebhookConfiguration MutatingWebhookConfiguration ValidatingAdmissionPolicy "
         "ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
     },
-    "certificates": {"certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle"},
+    "certificates": {"certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle PodCertificateRequest"},
     "core": {"": "ConfigMap Secret ServiceAccount Namespace Event LimitRange ResourceQuota", "events.k8s.io": "Event"},
+    "dynamic_resources": {"resource.k8s.io": "DeviceClass DeviceTaintRule ResourceClaim ResourceClaimTemplate ResourceSlice"},
     "extension": {
         "apiregistration.k8s.io": "APIService",
         "apiextensions.k8s.io": "CustomResourceDefinition",
@@ -39,6 +40,7 @@ MODULES: dict[str, dict[str, str]] = {
     "storage": {
         "": "PersistentVolume PersistentVolumeClaim",
         "storage.k8s.io": "StorageClass VolumeAttributesClass VolumeAttachment CSINode CSIDriver CSIStorageCapacity",
+        "storagemigration.k8s.io": "StorageVersionMigration",
     },
     "workloads": {
         "apps": "Deployment ReplicaSet DaemonSet StatefulSet ControllerRevision",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +19,8 @@ Part = Mapping[str, Any]
 _NOTHING: Part = {}
 SIGNER_NAME_LENGTH_MAX = 253 + 1 + 63 + 1 + 253
 EXPIRATION_SECONDS_MIN = 600
+TRUST_BUNDLE_BYTES_MAX = 1024 * 1024
+_PEM_BLOCK = re.compile(r"-----BEGIN ([^-\n]+)-----\n([^-]*)-----END \1-----")
 _LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
 _TRUE_ONLY = ("Approved", "Denied", "Failed")
 _USAGES = (
@@ -166,8 +170,8 @@ def _of_type(status: Part, kind: str) -> list[Part]:
     return [condition for condition in status.get("conditions") or () if condition.get("type") == kind]
 
 
-def trust_bundle(obj: Part) -> list[FieldError]:
-    """A ClusterTrustBundle: its name begins with its signer's where it has one."""
+def trust_bundle(obj: Part, old: Part | None = None) -> list[FieldError]:
+    """A ClusterTrustBundle: its name begins with its signer's where it has one. A bundle that an update leaves alone is not read."""
     out: Errors = []
     spec, name = obj.get("spec") or _NOTHING, (obj.get("metadata") or _NOTHING).get("name") or ""
     signer = spec.get("signerName") or ""
@@ -180,6 +184,42 @@ def trust_bundle(obj: Part) -> list[FieldError]:
     elif ":" in name:
         out.append(invalid("metadata.name", name, 'ClusterTrustBundle without signer name must not have ":" in its name'))
     bundle = spec.get("trustBundle") or ""
-    if "-----BEGIN CERTIFICATE-----" not in bundle:
-        out.append(invalid("spec.trustBundle", "<value omitted>", "at least one trust anchor must be provided"))
+    if old is None or bundle != ((old.get("spec") or _NOTHING).get("trustBundle") or ""):
+        _trust_anchors(out, "spec.trustBundle", bundle)
     return out
+
+
+def _trust_anchors(out: Errors, path: str, bundle: str) -> None:
+    """One certificate of an authority at least, each once, and nothing else."""
+    if len(bundle) > TRUST_BUNDLE_BYTES_MAX:
+        out.append(too_long(path, TRUST_BUNDLE_BYTES_MAX))
+        return
+    wrong, entries = [], defaultdict(list)
+    for i, block in enumerate(_PEM_BLOCK.finditer(bundle)):
+        if error := _anchor_error(i, block):
+            wrong.append(error)
+        else:
+            entries["".join(block[2].split())].append(i)
+    if not wrong and not entries:
+        wrong.append("at least one trust anchor must be provided")
+    elif not wrong:
+        repeated = (" ".join(map(str, indices)) for indices in entries.values() if len(indices) > 1)
+        wrong += [f"duplicate trust anchor (indices [{indices}])" for indices in repeated]
+    out += [invalid(path, "<value omitted>", words) for words in wrong]
+
+
+def _anchor_error(i: int, block: re.Match[str]) -> str:
+    from cryptography import x509
+
+    if block[1] != "CERTIFICATE":
+        return f"entry {i} has bad block type: {block[1]}"
+    if ":" in block[2]:
+        return f"entry {i} has PEM block headers"
+    try:
+        certificate = x509.load_pem_x509_certificate(block[0].encode())
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+    except x509.ExtensionNotFound:
+        return f"entry {i} does not have the CA bit set"
+    except ValueError:
+        return f"entry {i} does not parse as X.509"
+    return "" if constraints.ca else f"entry {i} does not have the CA bit set"

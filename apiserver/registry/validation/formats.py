@@ -70,3 +70,15 @@ def domain_prefixed_path(value: str) -> list[str]:
     if not _PATH_SEGMENT(path):
         found = [*found, names.regex_message("Invalid path", r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")]
     return found
+
+
+def interface_address(value: str) -> list[str]:
+    """An address with the length of its network's prefix, spelled in the one canonical way."""
+    try:
+        found = None if "%" in value else ipaddress.ip_interface(value)
+    except ValueError:
+        found = None
+    if found is None or parse_cidr(value) is None:
+        return ["must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"]
+    canonical = str(found)
+    return [] if value == canonical else [f'must be in canonical form ("{canonical}")']
