@@ -16,6 +16,8 @@ AGGREGATED_KIND = "APIGroupDiscoveryList"
 
 #: the order in which custom resources list their verbs
 _CUSTOM_VERB_ORDER = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+#: what is still told of while their definition is being deleted
+_TERMINATING_VERBS = ["delete", "deletecollection", "get", "list", "watch"]
 
 
 def api_versions(server_address: str) -> Document:
@@ -97,6 +99,8 @@ def _group(table: ResourceTable, group: str) -> Document:
 def _verbs(info: ResourceInfo) -> list[str]:
     if info.builtin:
         return list(info.verbs)
+    if info.custom is not None and info.custom.terminating:
+        return list(_TERMINATING_VERBS)
     return [verb for verb in _CUSTOM_VERB_ORDER if verb in info.verbs]
 
 

@@ -122,7 +122,7 @@ class _Discovery:
         if self._table.serves(group, version):
             return self._kept(request, (group, version), lambda: documents.api_resource_list(self._table, group, version))
         # what is below a built-in group is answered for by the API itself, other paths by whoever serves files
-        if not group or any(info.builtin for info in self._table if info.group == group):
+        if not group or self._table.is_builtin(group):
             raise status.generic_not_found()
         return _page_not_found()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from apiserver.handlers import response
+from apiserver.handlers import custom_resources, response
 from apiserver.handlers.create import create
 from apiserver.handlers.delete import delete, delete_collection
 from apiserver.handlers.patch import patch
@@ -86,6 +86,12 @@ class ResourceEndpoint:
             context.warn(warning)
         if scope is None:
             found = self._registry.table.lookup(info.group, info.version, info.resource)
+            if found is None and await self._registry.catch_up(info.group):
+                found = self._registry.table.lookup(info.group, info.version, info.resource)
+            if found is not None and not found.builtin:
+                await self._registry.load(found)
+                scope = self.scope(info.group, info.version, info.resource)
+        if scope is None:
             if found is None or (info.group, info.resource) not in VIRTUAL:
                 await self._unknown(info, context, send)
                 return
@@ -94,7 +100,11 @@ class ResourceEndpoint:
             await self._virtual(found, context, receive, send)
             return
         resource = scope.info
-        check_place(resource, info)
+        if resource.builtin:
+            check_place(resource, info)
+        elif not custom_resources.check(resource, context):
+            await response.send_text(send, context, 404, response.NOT_FOUND_TEXT)
+            return
         if info.subresource:
             await self._subresources.serve(scope, context, receive, send)
             return
@@ -107,7 +117,7 @@ class ResourceEndpoint:
         elif verb == "watch":
             await watch(scope, context, receive, send, self._min_request_timeout_seconds)
         elif verb == "create":
-            if len(info.parts) > 1:
+            if len(info.parts) > 1 and resource.builtin:
                 raise status.generic_method_not_allowed()
             await create(scope, context, receive, send, self._max_body_bytes)
         elif not info.name and verb != "deletecollection":
@@ -122,8 +132,9 @@ class ResourceEndpoint:
             await delete_collection(scope, context, receive, send, self._max_body_bytes)
 
     async def _unknown(self, info: RequestInfo, context: RequestContext, send: Send) -> None:
-        """A group that is not served has no handler at all; within one that is, the resource is missing."""
-        if self._registry.table.versions(info.group):
+        """A group that is not served has no handler at all, nor has a missing resource among custom ones; within a built-in group the
+        resource is missing."""
+        if self._registry.table.is_builtin(info.group):
             raise status.generic_not_found()
         await response.send_text(send, context, 404, response.NOT_FOUND_TEXT)
 

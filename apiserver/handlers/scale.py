@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.handlers import forms, response
+from apiserver.handlers import custom_scales, forms, response
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.create import check_namespace
 from apiserver.handlers.patch import check_options, parse_patch
@@ -32,7 +32,7 @@ async def serve(scope: ResourceScope, context: RequestContext, receive: Receive,
             found = await scope.store.get(context.info.namespace, context.info.name)
         except StatusError as error:
             raise _not_found(scope, context, error) from error
-        answer = scale_of(scope, scope.store.decode(found))
+        answer = scale_of(scope, scope.store.decode(found), must_have_replicas=True)
     else:
         answer = await _write(scope, context, receive, limit_bytes)
     if negotiated.form is negotiation.Form.TABLE:
@@ -43,13 +43,15 @@ async def serve(scope: ResourceScope, context: RequestContext, receive: Receive,
 
 
 def _not_found(scope: ResourceScope, context: RequestContext, error: StatusError) -> StatusError:
-    """A read of the scale of nothing names the subresource, a write does not."""
-    if error.code != 404:
+    """A read of the scale of nothing names the subresource, a write does not; nor does one of a custom resource."""
+    if error.code != 404 or not scope.info.builtin:
         return error
     return status.not_found(scope.info.group, f"{scope.info.resource}/scale", context.info.name)
 
 
-def scale_of(scope: ResourceScope, obj: Object) -> Object:
+def scale_of(scope: ResourceScope, obj: Object, *, must_have_replicas: bool = False) -> Object:
+    if scope.info.custom is not None:
+        return custom_scales.scale_of(scope.info.custom, obj, must_have_replicas=must_have_replicas)
     metadata = obj["metadata"]
     shown = {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if key in metadata}
     spec: dict[str, Any] = {}
@@ -69,7 +71,7 @@ async def _write(scope: ResourceScope, context: RequestContext, receive: Receive
     info = context.info
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     if info.verb == "patch":
-        patch_type = negotiation.patch_type(context.headers, strategic=True)
+        patch_type = negotiation.patch_type(context.headers, strategic=scope.info.builtin)
         options = write_options(context.query, "PatchOptions")
         check_options(options, patch_type)
         kind = "PatchOptions"
@@ -85,7 +87,7 @@ async def _write(scope: ResourceScope, context: RequestContext, receive: Receive
         check_name(new_scale, info.name)
         check_namespace(new_scale, info.namespace)
         replicas = objects.get(new_scale, "spec", "replicas", default=0)
-        if replicas < 0:
+        if replicas < 0 and scope.info.builtin:
             error = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
             raise status.invalid("autoscaling", "Scale", info.name, [error])
         wanted = new_scale["metadata"].get("resourceVersion") or ""
@@ -94,7 +96,10 @@ async def _write(scope: ResourceScope, context: RequestContext, receive: Receive
                 raise status.conflict(scope.info.group, scope.info.resource, info.name, status.MODIFIED)
         except go_json.GoError as error:
             raise status.bad_request(str(error)) from error
-        old["spec"] = {**(old.get("spec") or {}), "replicas": replicas}
+        if scope.info.custom is not None:
+            custom_scales.set_replicas(scope.info.custom, old, new_scale if patch_type else None, replicas)
+        else:
+            old["spec"] = {**(old.get("spec") or {}), "replicas": replicas}
         return old
 
     write = scope.write_of(context, options, kind)

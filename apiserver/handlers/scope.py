@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from apiserver.machinery import status
+from apiserver.machinery import field_errors, objects, status
 from apiserver.machinery.objects import Object
 from apiserver.machinery.types import Type
 from apiserver.objectstore import codec
@@ -73,7 +73,7 @@ class ResourceScope:
         fields of the patch itself."""
         info = self.info
         try:
-            decoded = decoding.decode(self.type, obj, self.schemas.validator_of(info.group, info.version, info.kind))
+            decoded = self.schemas.kind(info.group, info.version, info.kind).decode(obj)
         except DecodeError as error:
             raise patch_error(str(error), patch) from error
         errors = patch_errors + decoded.strict_errors
@@ -120,10 +120,9 @@ def decode_as(
     repeated = yaml_bodies.duplicate_keys(body) if media_type == YAML and options.field_validation != "Ignore" else ()
     if media_type != JSON:
         body = json_of(body, media_type, kind)
-    type_, validator = schemas.type_of(info.group, info.version, kind), schemas.validator_of(info.group, info.version, kind)
     said_kind, said_version = "", ""
     try:
-        decoded = decoding.decode(type_, body, validator)
+        decoded = schemas.kind(info.group, info.version, kind).decode(body)
     except DecodeError as error:
         said_kind, said_version = kind_and_version(body, kind)
         version = said_version.rpartition("/")[2] or info.version
@@ -131,6 +130,8 @@ def decode_as(
             raise cannot_be_handled(said_kind, version, kind, _no_kind(said_kind, said_version or info.api_version)) from error
         raise cannot_be_handled(kind, version, kind, str(error)) from error
     obj = decoded.obj
+    if not info.builtin:
+        check_custom_identity(info, obj, body)
     said_kind, said_version = obj.get("kind") or kind, obj.get("apiVersion") or info.api_version
     if said_kind != kind or said_version != info.api_version:
         version = said_version.rpartition("/")[2]
@@ -148,6 +149,19 @@ def decode_as(
         repeated = (yaml_bodies.in_words(repeated),)
     tell_strict_errors(repeated + decoded.strict_errors, options, context, said_kind, info.version, kind)
     return {**obj, "apiVersion": info.api_version, "kind": kind, "metadata": dict(obj.get("metadata") or {})}
+
+
+def check_custom_identity(info: ResourceInfo, obj: Object, body: bytes) -> None:
+    """A custom object has to say what it is. Raises 400 and 422."""
+    kind, version = obj.get("kind") or "", obj.get("apiVersion") or ""
+    if not kind:
+        raise unrecognized(info.kind, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'", body)
+    if version != info.api_version:
+        message = f"the API version in the data ({version}) does not match the expected API version ({info.api_version})"
+        raise status.bad_request(message)
+    if kind != info.kind:
+        error = field_errors.invalid("kind", kind, f"must be {info.kind}")
+        raise status.invalid(info.group, kind, objects.name(obj), [error])
 
 
 def _no_kind(kind: str, api_version: str) -> str:

@@ -58,25 +58,8 @@ class ReadOnlyError(ObjectStoreError):
     """A write to a store that is only read."""
 
 
-class Unreadable(enum.Enum):
-    """Why a stored value cannot be read."""
-
-    ENCRYPTED = "encrypted"
-    UNKNOWN_TYPE = "of an unknown type"
-    DAMAGED = "damaged"
-
-
 class UnreadableObjectError(ObjectStoreError):
-    """The object is there, and what is stored of it at ``revision`` cannot be read: the text says it in kube-apiserver's words, ``why``
-    without the key."""
-
-    def __init__(self, key: str, path: str, revision: int, reason: Unreadable, why: str) -> None:
-        done = "transform" if reason is Unreadable.ENCRYPTED else "decode"
-        super().__init__(f'unable to {done} key "{key}": {why}')
-        self.path = path
-        self.revision = revision
-        self.reason = reason
-        self.why = why
+    """The object is there, and what is stored of it cannot be read; in kube-apiserver's words."""
 
 
 class StoredObject:
@@ -86,7 +69,7 @@ class StoredObject:
     ``decode`` unless the kind is one of the few that the server itself reads all the time (``keep_decoded``).
     """
 
-    __slots__ = ("_decoded", "_fields", "_labels", "path", "raw", "revision")
+    __slots__ = ("_decoded", "_fields", "_labels", "path", "raw", "revision", "served_as")
 
     def __init__(self, path: str, raw: bytes, revision: int) -> None:
         self.path = path
@@ -94,6 +77,8 @@ class StoredObject:
         self.revision = revision
         self._labels: Mapping[str, str] | None = None
         self._fields: tuple[FieldsOf | None, Mapping[str, str]] | None = None
+        #: of a custom object: the bytes that are served for it, and by whose rules they were made
+        self.served_as: tuple[object, bytes] | None = None
         self._decoded: dict[str, Any] | None = None
 
     @property

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
+import asyncio
 
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.interface import Selection
 from apiserver.objectstore.kv_object_storage import KvObjectStorage
 from apiserver.objectstore.object_store import ObjectStore
-from apiserver.objectstore.stored_values import Upgrade
-from apiserver.registry import stored_versions
 from apiserver.registry.environment import Environment
 from apiserver.registry.store import Store
 from apiserver.registry.strategies import strategy_for
@@ -43,31 +41,45 @@ class Registry:
         self.objects = objects
         self.env = env
         self._stores: dict[tuple[str, str, str], Store] = {}
+        self._loading: dict[str, asyncio.Task[KvObjectStorage]] = {}
         for info in table:
             if (info.group, info.resource) in VIRTUAL:
                 continue
             ttl_seconds = event_ttl_seconds if info.storage_prefix == "events" else 0
-            storage = objects.add(info.storage_prefix, info.namespaced, ttl_seconds)
-            if storage.cache.upgrade is None:
-                storage.cache.upgrade = self._upgrade(info)
-
-    def _upgrade(self, info: ResourceInfo) -> Upgrade:
-        to = self.table.storage_info(info) or info
-        served = [other.api_version for other in self.table if other.storage_prefix == to.storage_prefix]
-        return functools.partial(stored_versions.upgrade, to, served)
+            objects.add(info.storage_prefix, info.namespaced, ttl_seconds)
 
     def store(self, group: str, version: str, resource: str) -> Store | None:
+        """None for what is not served, is not stored, or is a custom resource that is not loaded yet (see ``load``)."""
         found = self._stores.get((group, version, resource))
         if found is None:
             info = self.table.lookup(group, version, resource)
             if info is None or (group, resource) in VIRTUAL:
                 return None
-            found = self._stores[(group, version, resource)] = self._make(info)
+            if not info.builtin and info.storage_prefix not in self.objects.storages():
+                return None
+            found = self._stores[(group, version, resource)] = self.make(info)
         return found
 
-    def _make(self, info: ResourceInfo) -> Store:
+    def make(self, info: ResourceInfo) -> Store:
+        """A Store of a resource whose storage is loaded, served or not."""
         storage = self.objects.storages()[info.storage_prefix]
         return Store(info, self.table.storage_info(info) or info, storage, strategy_for(info), self.env)
+
+    async def load(self, info: ResourceInfo) -> None:
+        """Bring the objects of a custom resource into a cache, where nobody has yet. Raises StoreError."""
+        prefix = info.storage_prefix
+        if prefix in self.objects.storages():
+            return
+        task = self._loading.get(prefix)
+        if task is None:
+            task = self._loading[prefix] = asyncio.create_task(self.objects.add_running(prefix, info.namespaced), name=f"load {prefix}")
+            task.add_done_callback(lambda _: self._loading.pop(prefix, None))
+        # one who goes away does not stop what others wait for
+        await asyncio.shield(task)
+
+    async def catch_up(self, group: str) -> bool:
+        """Before a resource is said not to be there: whether there is news. Another server may just have established it."""
+        return not self.table.is_builtin(group) and await self.objects.source.catch_up()
 
     def forget(self, info: ResourceInfo) -> None:
         """A custom resource has changed or is gone."""
@@ -136,3 +148,4 @@ class CachedObjects:
         storage = self._storage(group, resource)
         storage.freshen_now()
         return storage.cache.changed_at
+

@@ -51,6 +51,8 @@ class Store:
         self.strategy = strategy
         self.env = env
         self._converts = info.api_version != stored.api_version
+        self._from_storage = strategy.from_storage if strategy.reads_otherwise else None
+        self._served_mark = object()
         # objects that an older server stored in another version start otherwise
         self._type_prefix = codec.type_prefix(info.api_version, info.kind)
         self.supports_grace = info.group == "" and info.resource == "pods"
@@ -90,11 +92,26 @@ class Store:
 
     def decode(self, stored: StoredObject) -> Object:
         """A stored object as a dict of the caller's own, in the served version."""
-        return conversion.convert(stored.decode(), self.info)
+        obj = stored.decode()
+        return conversion.convert(obj, self.info) if self._from_storage is None else self._from_storage(obj)
 
     def served(self, stored: StoredObject) -> bytes:
         """The JSON that is served for a stored object."""
+        if self._from_storage is not None:
+            return self._served_custom(stored)
         return stored.raw if stored.raw.startswith(self._type_prefix) else self.encode(self.decode(stored))
+
+    def _served_custom(self, stored: StoredObject) -> bytes:
+        """Pruned and defaulted once by what the definition says now; the stored bytes where that changes nothing."""
+        known = stored.served_as
+        if known is not None and known[0] is self._served_mark:
+            return known[1]
+        original = stored.decode()
+        obj = self.strategy.from_storage(original)
+        unchanged = stored.raw.startswith(self._type_prefix) and (obj is original or obj == original)
+        raw = stored.raw if unchanged else self.encode(obj)
+        stored.served_as = (self._served_mark, raw)
+        return raw
 
     def encode(self, obj: Object) -> bytes:
         """JSON of an object in the served version, resourceVersion included if it has one."""
@@ -103,6 +120,8 @@ class Store:
         return codec.served(value, int(version)) if version else value
 
     def _to_storage(self, obj: Object) -> Object:
+        if self._from_storage is not None:
+            return self.strategy.to_storage(obj)
         return conversion.convert(dict(obj), self.stored) if self._converts else obj
 
     def _unwritten(self, path: str, obj: Object, revision: int) -> StoredObject:
@@ -137,7 +156,9 @@ class Store:
         namespaces = self.env.namespaces
         return namespaces.unchanged(namespace) if self.info.namespaced and namespaces is not None else ()
 
-    async def _try_create(self, write: Write, namespace: str, obj: Object, manages_fields: bool, guard: Guard) -> StoredObject:
+    async def _try_create(
+        self, write: Write, namespace: str, obj: Object, manages_fields: bool, guard: Guard
+    ) -> StoredObject:
         """Raises LostRaceError beside StatusError."""
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
@@ -238,7 +259,9 @@ class Store:
             own_old = self.decode(current)
             new = await self._changed(write, context, name, old, build, own_old, subresource, manages_fields)
             if new is None:
-                return None
+                if self._from_storage is None or self._to_storage(old) == current.decode():
+                    return None
+                new = old  # nothing changes, but it is stored otherwise by now: in another version, with further defaults
             goes = self._goes(new, old)
             if goes or write.dry_run:
                 unwritten = self._unwritten(path, new, current.revision)
@@ -309,7 +332,7 @@ class Store:
             self.env.drop_unserved(self.info, new)
         metadata = new["metadata"]
         metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
-        errors = object_meta_validation.validate_update(new, old, builtin=self.info.builtin and self.strategy.standard_finalizers)
+        errors = object_meta_validation.validate_update(new, old, builtin=self.info.builtin)
         if subresource == STATUS:
             errors = errors + strategy.validate_status_update(context, new, old)
         elif rules is not None:
@@ -372,6 +395,11 @@ class Store:
         await self.env.admission.validate(attributes)
         now, options = self.env.clock.text(), options.copy()
         new = self.decode(current)
+        if self.strategy.begin_deletion(new, now):
+            if write.dry_run:
+                return Deleted(object=self._unwritten(path, new, current.revision), gone=False)
+            begun = await self.storage.update(path, self._to_storage(new), current.revision)
+            return None if begun is None else Deleted(object=begun, gone=False)
         grace = deletion.begin(new, options, supports_grace=self.supports_grace, now=now)
         if grace.pending:
             return Deleted(object=current, gone=False)
@@ -443,7 +471,7 @@ class Store:
     def _validate_metadata(self, obj: Object) -> list[FieldError]:
         info = self.info
         return object_meta_validation.validate(
-            obj, namespaced=info.namespaced, name_rule=self.strategy.name_rule, builtin=info.builtin and self.strategy.standard_finalizers
+            obj, namespaced=info.namespaced, name_rule=self.strategy.name_rule, builtin=info.builtin
         )
 
     def _attributes(

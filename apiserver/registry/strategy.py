@@ -46,8 +46,6 @@ class Strategy:
     allow_unconditional_update: bool = True
     #: which check ``metadata.name`` must pass: a key of ``machinery.names``
     name_rule: str = "dns_subdomain"
-    #: whether a finalizer without a domain must be one of the standard ones
-    standard_finalizers: bool = True
     #: whether ``status`` is a subresource, so that the main endpoint never writes it
     has_status: bool = False
     #: grace period in seconds when a delete does not say; None: the kind is deleted at once
@@ -83,6 +81,21 @@ class Strategy:
 
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return []
+
+    def begin_deletion(self, obj: Object, now: str) -> bool:
+        """What a kind does by itself at a delete, in place; True: that is all of the delete."""
+        return False
+
+    #: whether ``from_storage`` and ``to_storage`` do more than ``registry.conversion``
+    reads_otherwise: bool = False
+
+    def from_storage(self, obj: Object) -> Object:
+        """A stored object, which may be changed, in the served version. Raises StatusError where that cannot be."""
+        return obj
+
+    def to_storage(self, obj: Object) -> Object:
+        """An object in the version in which it is stored; ``obj`` itself is not changed."""
+        return obj
 
     def subresource(self, name: str) -> Strategy | None:
         """Whose ``prepare_for_update`` and ``validate_update`` run for an update through a subresource other than ``status`` and

@@ -91,9 +91,9 @@ def printer(
 
 
 def printer_for(info: ResourceInfo, minor: int) -> Printer:
-    """The printer of a built-in resource, or the one under ``info.extra["printer"]`` of a custom resource."""
-    own = info.extra.get("printer")
-    if isinstance(own, Printer):
+    """The printer of a built-in resource, or the one that a definition of a custom resource asks for."""
+    if info.custom is not None:
+        own: Printer = info.custom.printer
         return own
     if not info.builtin:
         return _CUSTOM

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -33,6 +34,32 @@ class SubresourceInfo:
     since: int = 0
 
 
+class CustomResource(Protocol):
+    """What a definition says of one version of its resource, beyond the names: made when it is asked for."""
+
+    @property
+    def terminating(self) -> bool:
+        """The definition is being deleted: no further objects come to be."""
+
+    @property
+    def warning(self) -> str:
+        """The sentence that answers of a deprecated version carry, or ""."""
+
+    @property
+    def printer(self) -> Any:
+        """A ``columns.Printer``: its Table."""
+
+    @property
+    def mark(self) -> str:
+        """Another one once the schema is another one."""
+
+    def strategy(self) -> Any:
+        """A ``registry.Strategy``: the rules of its objects."""
+
+    def openapi_v3_schema(self) -> dict[str, Any] | None:
+        """The schema as the definition has it, decoded anew at each call; None: any object."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceInfo:
     """``resource`` is the plural, lower case. ``schema`` names the definition of the kind in the published schemas.
@@ -41,8 +68,7 @@ class ResourceInfo:
     ``group`` and ``resource`` only where two API groups share one stored type (events). The key of an object is
     ``/registry/<storage_prefix>/[<namespace>/]<name>``.
 
-    ``extra`` of a custom resource may hold ``printer`` (a ``resources.columns.Printer``: its Table) and ``openapi_v3_schema`` (the schema
-    of this version as its definition has it: OpenAPI documents).
+    ``custom`` is there for custom resources (``builtin`` False) that come from a definition.
     """
 
     group: str
@@ -66,6 +92,7 @@ class ResourceInfo:
     since: int = 0
     until: int = 1_000_000
     extra: dict[str, object] = field(default_factory=dict)
+    custom: CustomResource | None = field(default=None, compare=False, repr=False)
 
     @property
     def api_version(self) -> str:

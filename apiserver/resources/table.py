@@ -106,6 +106,8 @@ class ResourceTable:
         self._resources: dict[tuple[str, str, str], ResourceInfo] = {}
         self._by_kind: dict[tuple[str, str, str], ResourceInfo] = {}
         self._versions: dict[str, list[str]] = {}
+        #: by group and version, then by name: discovery of a thousand groups looks at each resource once
+        self._by_version: dict[tuple[str, str], dict[str, ResourceInfo]] = {}
         for info in builtin_resources(self.minor):
             self._insert(info)
 
@@ -141,11 +143,24 @@ class ResourceTable:
 
     def resources(self, group: str, version: str) -> list[ResourceInfo]:
         """The resources of one group and version by name."""
-        found = [info for (g, v, _), info in self._resources.items() if g == group and v == version]
-        return sorted(found, key=lambda info: info.resource)
+        return sorted(self._by_version.get((group, version), {}).values(), key=lambda info: info.resource)
+
+    def is_builtin(self, group: str) -> bool:
+        """Whether a group has resources that no definition made."""
+        return any(
+            info.builtin for version in self._versions.get(group, ()) for info in self._by_version[(group, version)].values()
+        )
 
     def serves(self, group: str, version: str) -> bool:
         return version in self._versions.get(group, ())
+
+    def is_builtin_resource(self, group: str, resource: str) -> bool:
+        """Whether Kubernetes itself has it, in some version."""
+        return any(
+            info.builtin
+            for version in self._versions.get(group, ())
+            if (info := self._resources.get((group, version, resource))) is not None
+        )
 
     def storage_info(self, info: ResourceInfo) -> ResourceInfo | None:
         """The resource in the group and version in which its objects are stored (``info`` itself for most)."""
@@ -159,6 +174,7 @@ class ResourceTable:
         copy = ResourceTable.__new__(ResourceTable)
         copy.kubernetes_version, copy.minor, copy.generation = self.kubernetes_version, self.minor, self.generation
         copy._resources, copy._by_kind = dict(self._resources), dict(self._by_kind)
+        copy._by_version = {key: dict(infos) for key, infos in self._by_version.items()}
         copy._versions = {group: list(versions) for group, versions in self._versions.items()}
         return copy
 
@@ -183,6 +199,7 @@ class ResourceTable:
     def _insert(self, info: ResourceInfo) -> None:
         self._resources[(info.group, info.version, info.resource)] = info
         self._by_kind[(info.group, info.version, info.kind)] = info
+        self._by_version.setdefault((info.group, info.version), {})[info.resource] = info
         versions = self._versions.setdefault(info.group, [])
         if info.version not in versions:
             versions.append(info.version)
@@ -193,8 +210,12 @@ class ResourceTable:
         if current is None:
             return
         assert not current.builtin, f"{info.resource}.{info.group} is built in"
-        self._by_kind.pop((current.group, current.version, current.kind), None)
-        if not any(g == info.group and v == info.version for g, v, _ in self._resources):
+        if self._by_kind.get((current.group, current.version, current.kind)) is current:
+            del self._by_kind[(current.group, current.version, current.kind)]
+        others = self._by_version[(info.group, info.version)]
+        del others[info.resource]
+        if not others:
+            del self._by_version[(info.group, info.version)]
             self._versions[info.group].remove(info.version)
             if not self._versions[info.group]:
                 del self._versions[info.group]

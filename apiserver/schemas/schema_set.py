@@ -1,16 +1,47 @@
-"""``SchemaSet``: the schemas of one Kubernetes version, read at the first question (some 15 ms) and kept."""
+"""``SchemaSet``: the schemas of one Kubernetes version, read at the first question (some 15 ms) and kept; and those of custom kinds, which
+come and go with their definitions. Whoever reads bodies or needs a type asks for a kind's ``KindSchema`` and does not mind which it is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
+from apiserver.machinery.objects import Object
 from apiserver.machinery.types import Type
-from apiserver.schemas import published
+from apiserver.schemas import decoding, published
+from apiserver.schemas.decoding import Decoded
 from apiserver.schemas.published import GVK, Schema
 from apiserver.schemas.type_builder import TypeBuilder
 
 if TYPE_CHECKING:
     from apiserver.schemas.validators import Validator
+
+#: group, version, kind
+Key = tuple[str, str, str]
+
+
+class KindSchema(Protocol):
+    """How the objects of one kind in one version are read."""
+
+    @property
+    def type(self) -> Type: ...
+
+    def decode(self, source: bytes | Object) -> Decoded:
+        """A body, or an object that a patch made: without what the kind does not have, and what was wrong with it. Raises DecodeError."""
+
+
+class PublishedKind:
+    """The ``KindSchema`` of a built-in kind."""
+
+    __slots__ = ("_schemas", "key", "type")
+
+    def __init__(self, schemas: SchemaSet, key: Key) -> None:
+        self._schemas = schemas
+        self.key = key
+        self.type = schemas.type_named(schemas.definition_name(*key))
+
+    def decode(self, source: bytes | Object) -> Decoded:
+        return decoding.decode(self.type, source, self._schemas.validator_of(*self.key))
 
 
 class SchemaSet:
@@ -23,6 +54,8 @@ class SchemaSet:
         self._by_short_name: dict[str, str] = {}
         self._builder: TypeBuilder | None = None
         self._validators: dict[str, Validator] = {}
+        self._published: dict[Key, PublishedKind] = {}
+        self._custom: dict[Key, KindSchema] = {}
 
     @classmethod
     def load(cls, kubernetes_version: str) -> SchemaSet:
@@ -49,6 +82,8 @@ class SchemaSet:
         return self._names[(group, version, kind)]
 
     def has_kind(self, group: str, version: str, kind: str) -> bool:
+        if (group, version, kind) in self._custom:
+            return True
         _ = self.definitions
         return (group, version, kind) in self._names
 
@@ -67,9 +102,23 @@ class SchemaSet:
         group, _, kind = short.split(".")
         return self._by_short_name.get(short) or self._by_short_name.get(f"{group}.{kind}", "")
 
+    def kind(self, group: str, version: str, kind: str) -> KindSchema:
+        """Raises KeyError for a kind that does not exist."""
+        key = (group, version, kind)
+        found: KindSchema | None = self._published.get(key) or self._custom.get(key)
+        if found is None:
+            found = self._published[key] = PublishedKind(self, key)
+        return found
+
+    def replace_custom(self, remove: Iterable[Key], add: Mapping[Key, KindSchema]) -> None:
+        """Custom kinds go and come. One that has the name of a built-in kind is not found before that."""
+        for key in remove:
+            self._custom.pop(key, None)
+        self._custom.update(add)
+
     def type_of(self, group: str, version: str, kind: str) -> Type:
-        """The type of a built-in kind. Raises KeyError for a kind that does not exist."""
-        return self.type_named(self.definition_name(group, version, kind))
+        """Raises KeyError for a kind that does not exist."""
+        return self.kind(group, version, kind).type
 
     def type_named(self, definition: str) -> Type:
         """The type of a definition by its full name. Raises KeyError."""
@@ -78,7 +127,7 @@ class SchemaSet:
         return self._builder.definition(definition)
 
     def validator_of(self, group: str, version: str, kind: str) -> Validator:
-        """The compiled check of a kind, compiled at its first use (up to 15 ms for a Pod). Raises KeyError."""
+        """The compiled check of a built-in kind, compiled at its first use (up to 15 ms for a Pod). Raises KeyError."""
         name = self.definition_name(group, version, kind)
         validator = self._validators.get(name)
         if validator is None:

@@ -16,7 +16,6 @@ _SHARES = 30
 
 class ApiServiceStrategy(Strategy):
     name_rule = "path_segment"
-    standard_finalizers = False
 
     def default(self, obj: Object) -> None:
         service = objects.get(obj, "spec", "service")
@@ -53,9 +52,16 @@ class ApiServiceStrategy(Strategy):
 class CustomResourceDefinitionStrategy(Strategy):
     """Names, versions and schemas are checked where custom resources are served; here: defaults and the stored versions."""
 
-    standard_finalizers = False
-
     has_generation = True
+
+    def begin_deletion(self, obj: Object, now: str) -> bool:
+        from apiserver.apiextensions import cleanup
+
+        return cleanup.begin(obj, now)
+
+    def prepare_for_status_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        """Metadata may change along with the status, finalizers among it (Kubernetes does so up to this day)."""
+        keep(new, old, "spec")
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})

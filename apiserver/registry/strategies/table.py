@@ -59,7 +59,10 @@ def strategies_in(module: str) -> dict[tuple[str, str], type[Strategy]]:
 
 
 def strategy_for(info: ResourceInfo) -> Strategy:
-    """The rules of a resource's kind; for kinds without rules of their own the base ones."""
+    """The rules of a resource's kind; the base ones for kinds without rules of their own, for custom resources their definition's."""
+    if info.custom is not None:
+        own: Strategy = info.custom.strategy()
+        return own
     key = (info.group, info.kind)
     module = _MODULE_OF.get(key)
     strategy = Strategy() if module is None else strategies_in(module)[key]()

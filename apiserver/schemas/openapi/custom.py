@@ -1,6 +1,6 @@
 """Definitions of custom resources (apiextensions-apiserver ``controller/openapi/builder``).
 
-The schema of the served version stands in ``ResourceInfo.extra["openapi_v3_schema"]``; a resource without one takes any object.
+The schema of the served version is the one of ``ResourceInfo.custom``; a resource without one takes any object.
 """
 
 from __future__ import annotations
@@ -35,6 +35,16 @@ _INT_OR_STRING = "x-kubernetes-int-or-string"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 
 
+def schema_of(info: ResourceInfo) -> Any:
+    """The schema as the definition has it, or None."""
+    return info.extra.get(SCHEMA_KEY) if info.custom is None else info.custom.openapi_v3_schema()
+
+
+def mark_of(info: ResourceInfo) -> Any:
+    """What changes with the schema, and costs less than it."""
+    return info.extra.get(SCHEMA_KEY) if info.custom is None else info.custom.mark
+
+
 def definition_name(info: ResourceInfo, kind: str = "") -> str:
     """``com.example.v1.Widget``; of a built-in resource the name in the published schemas."""
     if info.builtin:
@@ -52,7 +62,7 @@ def definitions(info: ResourceInfo, dialect: Dialect) -> dict[str, Schema]:
 
 
 def _kind(info: ResourceInfo, dialect: Dialect) -> Schema:
-    schema: Any = info.extra.get(SCHEMA_KEY)
+    schema = schema_of(info)
     if not isinstance(schema, dict) or (dialect is Dialect.SWAGGER_2 and schema.get(_PRESERVE)):
         # kubectl would complain of every field beyond those that are listed, so none is
         out: Schema = {"type": "object"}

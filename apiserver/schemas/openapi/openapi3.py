@@ -11,7 +11,6 @@ import orjson
 from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import ResourceTable
 from apiserver.schemas.openapi import custom, definitions, operations
-from apiserver.schemas.openapi.custom import SCHEMA_KEY
 from apiserver.schemas.openapi.definitions import META, Dialect
 from apiserver.schemas.openapi.operations import RESPONSE_WORDS, Operation
 from apiserver.schemas.openapi.parameters import PRETTY, QUERY, Parameter, path_parameters
@@ -39,7 +38,7 @@ def document_hash(table: ResourceTable, name: str) -> str:
     group, version = _split(table, name)
     facts: list[Any] = [FORM, table.kubernetes_version, name]
     if version:
-        facts += [[repr(_facts(info)), info.extra.get(SCHEMA_KEY)] for info in table.resources(group, version)]
+        facts += [[repr(_facts(info)), custom.mark_of(info)] for info in table.resources(group, version)]
     else:
         facts += [table.groups(), table.versions(group) if group else []]
     return hashlib.sha512(orjson.dumps(facts)).hexdigest().upper()

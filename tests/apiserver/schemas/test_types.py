@@ -7,7 +7,6 @@ import pytest
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 from apiserver.machinery.types import ListType, Shape, Type
 from apiserver.resources.table import ResourceTable
-from apiserver.schemas.decoding import decode
 from apiserver.schemas.schema_set import SchemaSet
 
 
@@ -96,6 +95,5 @@ def test_kinds_that_do_not_exist(schemas: SchemaSet) -> None:
 def test_every_kind_compiles(schemas: SchemaSet) -> None:
     for info in ResourceTable("1.37"):
         validator = schemas.validator_of(info.group, info.version, info.kind)
-        least = decode(schemas.type_of(info.group, info.version, info.kind), {"metadata": {"name": "a"}}).obj
-        assert validator.accepts({"apiVersion": info.api_version, "kind": info.kind, **least})
+        assert validator.accepts({"apiVersion": info.api_version, "kind": info.kind, "metadata": {"name": "a"}})
         assert not validator.accepts({"apiVersion": info.api_version, "kind": info.kind, "metadata": {"nane": "a"}})

@@ -1,0 +1,156 @@
+"""``DefinitionKeeper``: keeps the ``status`` of definitions true, and cleans up behind those that are deleted.
+
+Every API server of a store runs one. Each decision is made again from the version that is about to be replaced, so that two servers
+that have the same thought write once. One definition after the other: names go to whoever comes first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from apiserver.apiextensions import cleanup, conditions, naming
+from apiserver.authentication.user import UserInfo
+from apiserver.machinery import objects
+from apiserver.machinery.objects import Object
+from apiserver.machinery.status import StatusError
+from apiserver.objectstore.interface import ObjectStoreError
+from apiserver.registry.environment import Write
+from apiserver.registry.registry import Registry
+from apiserver.registry.store import Store
+from apiserver.schemas.schema_set import SchemaSet
+from storage import errors
+
+logger = logging.getLogger(__name__)
+
+GROUP = "apiextensions.k8s.io"
+RESOURCE = "customresourcedefinitions"
+MANAGER = "kube-apiserver"
+#: between attempts at what the store or a rule refuses, in seconds; the next pause is twice as long, up to a limit
+PAUSE_SECONDS = 0.5
+PAUSE_SECONDS_MAX = 30.0
+
+_USER = UserInfo(name="system:apiserver", groups=("system:masters", "system:authenticated"))
+
+
+def server_write() -> Write:
+    """As the API server itself."""
+    return Write(user=_USER, manager=MANAGER)
+
+
+class DefinitionKeeper:
+    """``changed`` at every change of a definition, in order; ``run`` does the work."""
+
+    def __init__(self, registry: Registry, schemas: SchemaSet) -> None:
+        self._registry = registry
+        self._schemas = schemas
+        self._waiting: dict[str, None] = {}
+        self._wake = asyncio.Event()
+        #: by group, then by definition
+        self._accepted: dict[str, dict[str, Object]] = {}
+        self._conflicting: dict[str, set[str]] = {}
+        self._group_of: dict[str, str] = {}
+        self._cleaning: dict[str, asyncio.Task[None]] = {}
+        self._pauses: dict[str, float] = {}
+
+    def changed(self, name: str, definition: Object | None) -> None:
+        """``definition`` None: it is gone."""
+        if definition is None:
+            group = self._group_of.pop(name, "")
+            self._accepted.get(group, {}).pop(name, None)
+            self._conflicting.get(group, set()).discard(name)
+            self._reconsider(group)
+            return
+        group = self._group_of[name] = objects.get(definition, "spec", "group", default="")
+        accepted = objects.get(definition, "status", "acceptedNames", default={})
+        before = self._accepted.setdefault(group, {}).get(name)
+        self._accepted[group][name] = accepted
+        conflict = not conditions.is_true(definition, conditions.NAMES_ACCEPTED)
+        others = self._conflicting.setdefault(group, set())
+        (others.add if conflict else others.discard)(name)
+        if before is not None and before != accepted:
+            self._reconsider(group)
+        self._enqueue(name)
+
+    def _reconsider(self, group: str) -> None:
+        """A name may be free now."""
+        for name in sorted(self._conflicting.get(group, ())):
+            self._enqueue(name)
+
+    def _enqueue(self, name: str) -> None:
+        self._waiting[name] = None
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._waiting:
+                    name = next(iter(self._waiting))
+                    del self._waiting[name]
+                    await self._attempt(name)
+        finally:
+            for task in self._cleaning.values():
+                task.cancel()
+
+    async def _attempt(self, name: str) -> None:
+        try:
+            await self._sync(name)
+        except (StatusError, ObjectStoreError, errors.StoreError) as error:
+            if isinstance(error, errors.StoppedError):
+                raise
+            self._again(name, error)
+        else:
+            self._pauses.pop(name, None)
+
+    def _again(self, name: str, error: Exception) -> None:
+        pause = self._pauses.get(name, PAUSE_SECONDS)
+        self._pauses[name] = min(pause * 2, PAUSE_SECONDS_MAX)
+        logger.info("the status of a definition waits for another attempt: name=%s error=%s", name, error)
+        asyncio.get_running_loop().call_later(pause, self._enqueue, name)
+
+    def _store(self) -> Store:
+        return self._registry.stored(GROUP, RESOURCE)
+
+    async def _sync(self, name: str) -> None:
+        stored = self._store().storage.get_now(name)
+        if stored is None:
+            return
+        definition = stored.decode()
+        if self._status(definition) is not None:
+            await self.write(name, self._status)
+        if objects.is_being_deleted(definition) and cleanup.FINALIZER in objects.finalizers(definition) and name not in self._cleaning:
+            self._cleaning[name] = asyncio.create_task(self._clean_up(name), name=f"cleanup of {name}")
+
+    def _status(self, definition: Object) -> Object | None:
+        accepted = self._accepted.get(objects.get(definition, "spec", "group", default=""), {})
+        return naming.next_status(definition, naming.taken(accepted.values()), self._registry.env.clock.text())
+
+    async def write(self, name: str, status_of: Callable[[Object], Object | None], *, finalizer: str = "") -> None:
+        """Give a definition the status that ``status_of`` makes of it (None: its own), and take ``finalizer`` away. Raises StatusError, but
+        not where the definition is gone."""
+
+        async def build(old: Object) -> Object:
+            status = status_of(old)
+            if status is not None:
+                old["status"] = status
+            if finalizer:
+                old["metadata"]["finalizers"] = [other for other in objects.finalizers(old) if other != finalizer]
+            return old
+
+        try:
+            await self._store().update(server_write(), "", name, build, subresource="status")
+        except StatusError as error:
+            if error.code != 404:
+                raise
+
+    async def _clean_up(self, name: str) -> None:
+        try:
+            await cleanup.clean_up(self._registry, self._schemas, name, self.write)
+        except (StatusError, ObjectStoreError, errors.StoreError) as error:
+            self._again(name, error)
+        finally:
+            del self._cleaning[name]

@@ -1,0 +1,151 @@
+"""The rules of custom objects (apiextensions-apiserver ``registry/customresource``), by what their definition says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apiserver.apiextensions import scale
+from apiserver.apiextensions.definitions import CustomVersion
+from apiserver.apiextensions.printing import go_float
+from apiserver.machinery import json_path, names, objects, status
+from apiserver.machinery.field_errors import FieldError
+from apiserver.machinery.json_path import JsonPath, JsonPathError, PathError
+from apiserver.machinery.object_meta_validation import STANDARD_FINALIZERS
+from apiserver.machinery.objects import Object
+from apiserver.registry.strategy import Strategy, StrategyContext
+
+_FINALIZERS = "metadata.finalizers"
+_TERMINATING = "create not allowed while custom resource definition is terminating"
+
+
+class CustomResourceStrategy(Strategy):
+    """Of the resource in one version."""
+
+    allow_unconditional_update = False
+    has_generation = True
+    reads_otherwise = True
+
+    def __init__(self, version: CustomVersion) -> None:
+        self.version = version
+        self.has_status = version.has_status
+        self._selectable: list[tuple[str, JsonPath]] = []
+        for path in version.selectable_paths:
+            try:
+                self._selectable.append((path.removeprefix("."), json_path.parse(path)))
+            except JsonPathError:  # a definition that says so is refused nowadays
+                continue
+        self.selectable_field_names = frozenset(name for name, _ in self._selectable)
+
+    # -- between the store and the served version
+
+    def from_storage(self, obj: Object) -> Object:
+        """A stored object in this version: pruned and defaulted by the schema of the version in which it is stored, since that may have
+        changed after the write. Raises StatusError where only a webhook could convert it."""
+        definition = self.version.definition
+        group, name = objects.group_version(obj["apiVersion"])
+        stored = definition.versions.get(name) if group == definition.group else None
+        if stored is not None:
+            obj = stored.schema.settle_stored(obj)
+        if stored is not self.version:
+            obj = self.converted(obj, self.version)
+            self.version.schema.prune(obj)
+        return obj
+
+    def to_storage(self, obj: Object) -> Object:
+        """An object of this version in the version in which it is stored. ``obj`` is not changed."""
+        definition = self.version.definition
+        target = definition.versions[definition.storage_version]
+        if target is self.version:
+            return obj
+        # what the stored version has no place for goes, at any depth
+        converted = self.converted(objects.deep_copy(obj), target)
+        target.schema.prune(converted)
+        return converted
+
+    def converted(self, obj: Object, target: CustomVersion) -> Object:
+        definition = target.definition
+        if definition.converts_by_webhook:
+            kind = f"{obj['apiVersion']}, Kind={obj['kind']}"
+            why = f"conversion webhook for {kind} failed: this server does not call conversion webhooks"
+            raise status.StatusError(status.failure(500, "", why))
+        obj["apiVersion"] = f"{definition.group}/{target.name}"
+        return obj
+
+    # -- writes
+
+    def default(self, obj: Object) -> None:
+        self.version.schema.default(obj)
+
+    def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
+        definition = self.version.definition
+        if definition.terminating:
+            raise status.forbidden(definition.group, definition.plural, objects.name(obj), _TERMINATING)
+        super().prepare_for_create(context, obj)
+
+    def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        return [
+            *self.version.schema.validate(obj, None),
+            *scale.validate_spec(self.version, obj),
+            *scale.validate_status(self.version, obj),
+        ]
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return [*self.version.schema.validate(new, old), *scale.validate_spec(self.version, new), *scale.validate_status(self.version, new)]
+
+    def prepare_for_status_update(self, context: StrategyContext, new: Object, old: Object) -> None:
+        """Everything but status and managedFields is as it was, other fields of the root as well."""
+        sent, managed = new.get("status"), objects.metadata(new).get("managedFields")
+        had_status = "status" in new
+        new.clear()
+        new.update(objects.deep_copy(old))
+        if managed is not None:
+            new["metadata"]["managedFields"] = managed
+        else:
+            new["metadata"].pop("managedFields", None)
+        if had_status:
+            new["status"] = sent
+        else:
+            new.pop("status", None)
+
+    def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return [*self.version.schema.validate_status(new, old), *scale.validate_status(self.version, new)]
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        """All but metadata counts; a status with an endpoint of its own is the old one by now."""
+        keys = new.keys() | old.keys()
+        return any(new.get(key) != old.get(key) for key in keys if key != "metadata")
+
+    def warnings(self, new: Object, old: Object | None) -> list[str]:
+        added = set(objects.finalizers(new)) - (set() if old is None else set(objects.finalizers(old)))
+        return [text for finalizer in sorted(added) for text in _finalizer_warnings(finalizer)]
+
+    # -- selection
+
+    def selectable_fields(self, obj: Object) -> dict[str, str]:
+        schema = self.version.schema
+        if schema.root.defaults_below:
+            obj = objects.deep_copy(obj)
+            schema.default(obj)
+        return {name: _text(path, obj) for name, path in self._selectable}
+
+
+def _text(path: JsonPath, obj: Object) -> str:
+    try:
+        found = path.find(obj)
+    except PathError:
+        return ""
+    value = found[0] if found else None
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return go_float(value) if isinstance(value, float) else str(value)
+
+
+def _finalizer_warnings(finalizer: str) -> Sequence[str]:
+    shown = f'{_FINALIZERS}: "{finalizer}"'
+    found = [f"{shown}: {problem}" for problem in names.qualified_name(finalizer)]
+    if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+        path = " including a path (/)" if "." in finalizer else ""
+        found.append(f"{shown}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers")
+    return found

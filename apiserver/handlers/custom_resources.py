@@ -1,0 +1,37 @@
+"""How requests to custom resources are refused, where that differs from built-in ones (apiextensions-apiserver ``crdHandler``)."""
+
+from __future__ import annotations
+
+from apiserver.machinery import status
+from apiserver.machinery.status import StatusError
+from apiserver.request.request_context import RequestContext
+from apiserver.resources.resource_info import ResourceInfo
+
+_ACROSS_NAMESPACES = frozenset(("list", "watch"))
+_NAMED = frozenset(("get", "update", "patch", "delete"))
+_SUBRESOURCE_VERBS = frozenset(("get", "update", "patch"))
+
+
+def check(resource: ResourceInfo, context: RequestContext) -> bool:
+    """Whether the path is one of the resource's; says what is deprecated. Raises StatusError for what the resource does not have."""
+    info, custom = context.info, resource.custom
+    if resource.namespaced != bool(info.namespace) and not (resource.namespaced and info.verb in _ACROSS_NAMESPACES):
+        return False
+    if custom is not None and custom.warning:
+        context.warn(custom.warning)
+    if info.subresource:
+        if all(sub.name != info.subresource for sub in resource.subresources):
+            raise status.not_found(resource.group, resource.resource, info.name)
+        if info.verb not in _SUBRESOURCE_VERBS:
+            raise not_supported(resource, info.verb)
+    elif info.verb not in resource.verbs:
+        raise not_supported(resource, info.verb)
+    elif info.verb in _NAMED and not info.name:
+        raise status.bad_request("name must be provided")
+    return True
+
+
+def not_supported(resource: ResourceInfo, verb: str) -> StatusError:
+    what = status.qualified(resource.group, resource.resource)
+    details = {"group": resource.group, "kind": resource.resource}
+    return StatusError(status.failure(405, "MethodNotAllowed", f'{verb} is not supported on resources of kind "{what}"', details))
