@@ -36,9 +36,9 @@ from apiserver.lazy_app import LazyApp
 from apiserver.machinery.objects import Object
 from apiserver.metrics import RequestMetrics, StoreRequestMetrics
 from apiserver.objectstore.compactor import Compactor
-from apiserver.objectstore.interface import ObjectStoreError, StoredObject
+from apiserver.objectstore.interface import ObjectStoreError, StoredObject, UnreadableObjectError
 from apiserver.objectstore.measured_kv import MeasuredKV
-from apiserver.objectstore.object_store import ObjectStore
+from apiserver.objectstore.object_store import Census, ObjectStore
 from apiserver.objectstore.read_only_kv import ReadOnlyKV
 from apiserver.registry import service_allocators, strategies
 from apiserver.registry.environment import Environment
@@ -56,6 +56,8 @@ from storage import api, errors
 from storage.tls import EXPIRY_METRIC, CertificateExpiry
 
 OnReady = Callable[[], Any]
+OnLoaded = Callable[[Census], Any]
+OnReading = Callable[[int], Any]
 
 logger = logging.getLogger(__name__)
 
@@ -219,9 +221,15 @@ class ApiServer:
         configuration = self.config.model_dump(mode="json")
         self._endpoints = KubernetesEndpoints(self.registry, ApiAddress(address, port), self._is_only_server, (errors.StoreError,))
         await self._now_or_later(lambda: create_system_objects(self.registry, cidr, port, client_ca=client_ca))
-        await self._now_or_later(self._endpoints.keep)
+        await self._now_or_later(self._keep_endpoints)
         await self._now_or_later(services.restore_claims)
         await self._now_or_later(lambda: self.objects.write_configuration(self.config.store.name, configuration))
+
+    async def _keep_endpoints(self) -> None:
+        try:
+            await self._endpoints.keep()
+        except UnreadableObjectError as error:
+            logger.warning("the addresses of the kubernetes service stay as they are: %s", error)
 
     async def _now_or_later(self, step: Callable[[], Awaitable[object]]) -> None:
         """Do a step of the start; where an alarm of the store keeps it from being written, ``run`` does it."""
@@ -333,17 +341,22 @@ async def serve_over(
     *,
     stop: asyncio.Event,
     on_ready: OnReady | None = None,
+    on_loaded: OnLoaded | None = None,
+    on_reading: OnReading | None = None,
     door: Callable[[], Coroutine[Any, Any, None]] | None = None,
 ) -> None:
     """Serve on a bound socket until ``stop`` is set or the store stops. ``door`` runs from when all is ready to the end. Raises OSError,
-    ssl.SSLError for unusable certificates."""
+    ssl.SSLError for unusable certificates. ``on_loaded`` is told what was found in the store, ``on_reading`` how much so far."""
     server = ApiServer(config, kv)
+    server.objects.source.on_progress = on_reading
     context = tls.server_context(config.tls_cert_file, config.tls_private_key_file, config.client_ca_file)
     http = HttpListener(server.app, listener, context)
     host, port = listener.getsockname()[:2]
     address = host if host not in ("0.0.0.0", "::") else config.bind_address
     if not await _unless_stopped(server.start(address, port), stop):
         return
+    if on_loaded is not None:
+        on_loaded(server.objects.census())
     running = asyncio.create_task(server.run())
     stopped = asyncio.create_task(stop.wait())
     tasks = [running, stopped]
@@ -373,21 +386,26 @@ async def serve(
     stop: asyncio.Event,
     client_listeners: Sequence[store_door.ClientListener] = (),
     on_ready: OnReady | None = None,
+    on_loaded: OnLoaded | None = None,
+    on_reading: OnReading | None = None,
     on_progress: embedded_store.OnProgress | None = None,
 ) -> None:
     """``serve_over`` the embedded store in ``config.store.data_dir``, or over an external etcd. Raises storage.errors.StoreError where it
     cannot be used. ``on_progress`` is told now and then what the start waits for."""
+    over = functools.partial(
+        serve_over, config, listener, stop=stop, on_ready=on_ready, on_loaded=on_loaded, on_reading=on_reading
+    )
     if config.etcd is not None:
         from apiserver import external_etcd
 
         kv = await external_etcd.connected(config.etcd, stop)
         if kv is not None:
             try:
-                await serve_over(config, listener, kv, stop=stop, on_ready=on_ready)
+                await over(kv)
             finally:
                 await kv.close()
         return
     async with embedded_store.running_member(config.store, stop, on_progress) as member:
         if member is not None:
             door = functools.partial(store_door.run, config.store, member, client_listeners) if client_listeners else None
-            await serve_over(config, listener, member, stop=stop, on_ready=on_ready, door=door)
+            await over(member, door=door)

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from apiserver import garbage_collection
+from apiserver.cli import census as census_text
 from apiserver.cli import client_port, from_snapshot
 from apiserver.cli.datadir import ADMIN, CONTROLLER_MANAGER, SCHEDULER, DataDir, open_pki, write_kubeconfig, write_node_kubeconfig
 from apiserver.cli.errors import CommandError
 from apiserver.cli.settings import server_config
 from apiserver.config import ServerConfig, StoreConfig
+from apiserver.objectstore.object_store import Census
 from apiserver.store_door import ClientListener
 
 LISTEN_BACKLOG = 2048
@@ -51,15 +53,21 @@ def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
         command = controllers_command(flags, data_dir.path, server)
     progress.show("store and API server")
 
+    found: list[str] = []
+
+    def loaded(census: Census) -> None:
+        found.append(census_text.of(census, each_kind=flags.from_snapshot is not None or flags.read_only))
+
     def ready() -> None:
         progress.done()
         etcdctl = client_port.etcdctl_lines(client_listeners, open_pki(data_dir.path))
-        announce(config, server, admin, etcdctl, data_dir.path, time.monotonic() - started)
+        announce(config, server, admin, etcdctl, data_dir.path, time.monotonic() - started, "".join(found))
 
     # Among others it may wait for a leader, and controllers would have nobody to talk to.
     early = not config.store.listen_peer_urls
     stdin = flags.stop_with_stdin
-    return run_loop(_up(config, listener, client_listeners, command, ready, progress, controllers_early=early, stop_with_stdin=stdin))
+    serving = _up(config, listener, client_listeners, command, ready, loaded, progress, controllers_early=early, stop_with_stdin=stdin)
+    return run_loop(serving)
 
 
 def allow_open_files() -> None:
@@ -83,6 +91,7 @@ async def _up(
     client_listeners: Sequence[ClientListener],
     command: list[str] | None,
     ready: Callable[[], None],
+    loaded: Callable[[Census], None],
     progress: Progress,
     *,
     controllers_early: bool,
@@ -119,6 +128,8 @@ async def _up(
                     client_listeners=client_listeners,
                     stop=end_server,
                     on_ready=on_ready,
+                    on_loaded=loaded,
+                    on_reading=progress.reading,
                     on_progress=progress.wait_for_leader,
                 )
             )
@@ -290,12 +301,17 @@ def url(listener: socket.socket, address: str) -> str:
     return f"https://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
+#: between two words on a long load where no terminal shows it
+QUIET_SECONDS = 10.0
+
+
 class Progress:
     """One line on a terminal, rewritten at each step; nothing elsewhere, but for a wait on others."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
         self._waited_for = ""
+        self._told_at = time.monotonic()
 
     def show(self, step: str) -> None:
         if self._shown:
@@ -310,6 +326,16 @@ class Progress:
         elif step != self._waited_for:
             self._waited_for = step
             sys.stderr.write(f"sampan: {step}\n")
+            sys.stderr.flush()
+
+    def reading(self, keys: int) -> None:
+        """Only said where it takes long: of a large store that another server has written."""
+        now = time.monotonic()
+        if self._shown:
+            self.show(f"{keys:,} keys read")
+        elif now - self._told_at > QUIET_SECONDS:
+            self._told_at = now
+            sys.stderr.write(f"sampan: {keys:,} keys read\n")
             sys.stderr.flush()
 
     def done(self) -> None:
@@ -329,7 +355,7 @@ def say(text: str) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def announce(config: ServerConfig, server: str, admin: Path, etcdctl: str, data_dir: Path, seconds: float) -> None:
+def announce(config: ServerConfig, server: str, admin: Path, etcdctl: str, data_dir: Path, seconds: float, found: str) -> None:
     where = f"Data is in {data_dir}."
     if config.etcd is not None:
         where = f"Objects are in etcd at {', '.join(config.etcd.servers)} under {config.etcd_prefix}; keys and kubeconfigs in {data_dir}."
@@ -340,5 +366,6 @@ def announce(config: ServerConfig, server: str, admin: Path, etcdctl: str, data_
         f"  kubectl get nodes\n"
         f"\n"
         f"{etcdctl}"
+        f"{found}"
         f"{where} Stop with Ctrl-C.\n"
     )

@@ -78,6 +78,9 @@ async def delete_collection(scope: ResourceScope, context: RequestContext, recei
         except StatusError as error:
             if error.code != 404:
                 raise
+    if found.unreadable:
+        # The collection is not gone, and whoever asked must know: a namespace, for one, has to wait for what is left in it.
+        raise status.internal_error(str(found.unreadable[0]))
     await send_list(scope, context, send, negotiated, found)
 
 

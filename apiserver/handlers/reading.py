@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.selection import selection_of
 from apiserver.machinery import continue_token, resource_version, status
 from apiserver.machinery import table as tables
-from apiserver.objectstore.interface import ExpiredError, ListResult, RevisionMatch, StoredObject
+from apiserver.objectstore.interface import ExpiredError, ListResult, RevisionMatch, StoredObject, UnreadableObjectError
 from apiserver.objectstore.statuses import as_statuses
 from apiserver.request.negotiation import JSON, PLAIN, Form, Negotiated, negotiate
 from apiserver.request.options import META_GROUP, ListOptions, list_options, text
@@ -82,7 +83,7 @@ async def listed(scope: ResourceScope, context: RequestContext, options: ListOpt
         raise status.bad_request(f"invalid resource version: {error}") from error
     with as_statuses(store.info, ""):
         try:
-            return await store.list_objects(
+            result = await store.list_objects(
                 selection,
                 revision=revision,
                 match=RevisionMatch(options.resource_version_match),
@@ -92,6 +93,18 @@ async def listed(scope: ResourceScope, context: RequestContext, options: ListOpt
             )
         except ExpiredError as error:
             raise (_continue_expired(scope, namespace, start) if start else status.gone(_LIST_EXPIRED)) from error
+    if result.unreadable:
+        context.warn(unreadable_text(scope, result.unreadable))
+    return result
+
+
+def unreadable_text(scope: ResourceScope, errors: Sequence[UnreadableObjectError]) -> str:
+    """What is said of objects that are missing in a list. kube-apiserver answers such a list with an error, so that one damaged value
+    hides all the others; whoever looks at a backup wants to see those, and to be told."""
+    reasons = Counter(error.reason.value for error in errors)
+    counted = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    what = status.qualified(scope.info.group, scope.info.resource)
+    return f"{len(errors)} of {what} cannot be read and are missing here ({counted}); the first: {errors[0]}"
 
 
 def _prefix(scope: ResourceScope, namespace: str = "") -> str:

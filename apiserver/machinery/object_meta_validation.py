@@ -32,7 +32,7 @@ _IMMUTABLE_VALUES = ("creationTimestamp", "deletionTimestamp", "deletionGracePer
 
 def validate(obj: Object, *, namespaced: bool, name_rule: str, builtin: bool = True, path: str = "metadata") -> list[FieldError]:
     """Checks the metadata of an object to be created. ``name_rule`` is a key of ``names.NAME_RULES``; ``builtin`` False for custom
-    resources, whose finalizers need not be standard or qualified."""
+    resources and the few other kinds whose finalizers need not be standard or qualified."""
     metadata = objects.metadata(obj)
     rule = names.NAME_RULES[name_rule]
     errors: list[FieldError] = []

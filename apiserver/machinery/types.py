@@ -60,5 +60,7 @@ class Type:
     embedded_object: bool = False
     #: the zero value of a scalar ("", 0, false) means the same as no value, and is not kept
     zero_is_absent: bool = False
+    #: the fields of a struct that are written with the zero of their type where they have no value
+    always_written: tuple[str, ...] = ()
     #: what server-side apply made of this type (``machinery.apply_types``), on first use; not copied by ``dataclasses.replace``
     apply_type: Any = field(init=False, default=None, repr=False)

@@ -13,11 +13,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
 
 from apiserver.objectstore import codec, stored_values
 from apiserver.objectstore.cache_watcher import CacheWatcher
-from apiserver.objectstore.interface import REGISTRY_PREFIX, FutureRevisionError, StoredObject
+from apiserver.objectstore.interface import REGISTRY_PREFIX, FutureRevisionError, StoredObject, UnreadableObjectError
 from apiserver.objectstore.watch_cache import WatchCache
 from storage import api, errors
 
@@ -25,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 #: Objects read at once while loading: bounds the memory that a page needs beside the caches.
 LOAD_PAGE_OBJECTS = 2_000
+#: A load of many values that have to be decoded lets other tasks go on, and says how far it is, as often as this.
+LOAD_TURN_SECONDS = 0.1
 #: How long a read waits for a revision that has not come (kube-apiserver's 3 s).
 FRESHNESS_TIMEOUT_SECONDS = 3.0
 #: How long a write's answer waits for its own event, so that whoever wrote finds it in the caches. What comes later comes later.
@@ -51,7 +55,10 @@ class EventSource:
         #: watchers with something to pass on at the end of the turn
         self.dirty: list[CacheWatcher] = []
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
-        self._unreadable: dict[str, stored_values.UnreadableValueError] = {}
+        #: keys of no resource, by what stands in a storage prefix's place
+        self._elsewhere: Counter[str] = Counter()
+        #: told now and then how many keys of a load have been read
+        self.on_progress: Callable[[int], object] | None = None
         self.revision = 0
         self.alive = False
 
@@ -61,6 +68,7 @@ class EventSource:
         """Before ``start``: the cache is loaded with the others."""
         key = cache.prefix.encode()
         assert key not in self._caches, cache.prefix
+        self._elsewhere.pop(cache.prefix, None)
         self._caches[key] = cache
         if b"/" in key:
             self._two_part.add(key.partition(b"/")[0])
@@ -181,35 +189,40 @@ class EventSource:
     def _apply(self, cache: WatchCache, path: str, event: api.Event) -> None:
         kv = event.kv
         if event.type is api.EventType.PUT:
-            value = self._readable(cache, path, kv.value)
+            value = self._readable(cache, path, kv)
             if value is not None:
-                cache.put(path, value, kv.mod_revision, kv.create_revision == kv.mod_revision)
+                # a version that could not be read was no object to anybody
+                cache.put(path, value, kv.mod_revision, kv.create_revision == kv.mod_revision or cache.get(path) is None)
                 return
-        else:
-            self._unreadable.pop(f"{cache.prefix}/{path}", None)
+        elif cache.unreadable:
+            cache.unreadable.pop(path, None)
         cache.delete(path, kv.mod_revision)
 
-    def _readable(self, cache: WatchCache, path: str, value: bytes) -> bytes | None:
-        """The stored form of what any server may have written; None, and a place in ``unreadable``, where it cannot be read."""
+    def _readable(self, cache: WatchCache, path: str, kv: api.KeyValue) -> bytes | None:
+        """The stored form of what any server may have written; None, and a place in the cache's ``unreadable``, where it cannot be read."""
         try:
-            value = stored_values.stored_form(value)
+            value = stored_values.stored_form(kv.value, cache.upgrade)
         except stored_values.UnreadableValueError as error:
-            self._unreadable[f"{cache.prefix}/{path}"] = error
-            _log.warning("a stored value is left alone: key=%s%s/%s reason=%s", self.registry_prefix, cache.prefix, path, error)
+            key = f"{self.registry_prefix}{cache.prefix}/{path}"
+            cache.unreadable[path] = UnreadableObjectError(key, path, kv.mod_revision, error.reason, str(error))
+            _log.debug("a stored value is left alone: key=%s reason=%s", key, error)
             return None
-        if self._unreadable:
-            self._unreadable.pop(f"{cache.prefix}/{path}", None)
+        if cache.unreadable:
+            cache.unreadable.pop(path, None)
         return value
 
     @property
-    def unreadable(self) -> Mapping[str, stored_values.UnreadableValueError]:
-        """Why the values of some keys (prefix and path) are no objects here. They stay in the store as they are."""
-        return self._unreadable
+    def elsewhere(self) -> Mapping[str, int]:
+        """How many keys were found, when everything was loaded, that belong to no resource; by what stands where those have their storage
+        prefix. They stay in the store as they are."""
+        return self._elsewhere
 
     async def _read(self, prefix: bytes) -> tuple[dict[WatchCache, list[StoredObject]], int]:
         """Every object under ``prefix``, by its cache, at one revision."""
         found: dict[WatchCache, list[StoredObject]] = {}
         key, end, revision = prefix, prefix_end(prefix), 0
+        everything, elsewhere, read = prefix == self._prefix, Counter[str](), 0
+        turn_ends = time.monotonic() + LOAD_TURN_SECONDS
         while True:
             page = await self._kv.range(api.RangeRequest(key=key, range_end=end, limit=LOAD_PAGE_OBJECTS, revision=revision))
             revision = revision or page.header.revision
@@ -217,11 +230,21 @@ class EventSource:
                 located = self._locate(kv.key)
                 if located is not None:
                     cache, path = located
-                    value = self._readable(cache, path, kv.value)
+                    value = self._readable(cache, path, kv)
                     if value is not None:
                         raw = codec.served(value, kv.mod_revision)
                         found.setdefault(cache, []).append(StoredObject(path, raw, kv.mod_revision))
+                elif everything:
+                    elsewhere[_place_of(kv.key[len(prefix) :])] += 1
+                read += 1
+                if time.monotonic() > turn_ends:
+                    if self.on_progress is not None:
+                        self.on_progress(read)
+                    await asyncio.sleep(0)
+                    turn_ends = time.monotonic() + LOAD_TURN_SECONDS
             if not page.more:
+                if everything:
+                    self._elsewhere = elsewhere
                 return found, revision
             key = page.kvs[-1].key + b"\0"
 
@@ -318,6 +341,12 @@ class EventSource:
             self._waiters.remove(entry)
             if not entry[1].done():
                 entry[1].set_result(None)
+
+
+def _place_of(rest: bytes) -> str:
+    """The part of a key that is, or would be, a storage prefix: of a group with a dot in its name it has two parts."""
+    parts = rest.decode("utf-8", "backslashreplace").split("/")
+    return "/".join(parts[:2]) if len(parts) > 2 and ("." in parts[0] or parts[0] == "services") else parts[0]
 
 
 def prefix_end(prefix: bytes) -> bytes:

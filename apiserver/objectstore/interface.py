@@ -58,8 +58,25 @@ class ReadOnlyError(ObjectStoreError):
     """A write to a store that is only read."""
 
 
+class Unreadable(enum.Enum):
+    """Why a stored value cannot be read."""
+
+    ENCRYPTED = "encrypted"
+    UNKNOWN_TYPE = "of an unknown type"
+    DAMAGED = "damaged"
+
+
 class UnreadableObjectError(ObjectStoreError):
-    """The object is there, and what is stored of it cannot be read; in kube-apiserver's words."""
+    """The object is there, and what is stored of it at ``revision`` cannot be read: the text says it in kube-apiserver's words, ``why``
+    without the key."""
+
+    def __init__(self, key: str, path: str, revision: int, reason: Unreadable, why: str) -> None:
+        done = "transform" if reason is Unreadable.ENCRYPTED else "decode"
+        super().__init__(f'unable to {done} key "{key}": {why}')
+        self.path = path
+        self.revision = revision
+        self.reason = reason
+        self.why = why
 
 
 class StoredObject:

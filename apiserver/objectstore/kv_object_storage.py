@@ -22,6 +22,7 @@ from apiserver.objectstore.interface import (
     RevisionMatch,
     Selection,
     StoredObject,
+    UnreadableObjectError,
 )
 from apiserver.objectstore.leases import LeaseReuser
 from apiserver.objectstore.watch_cache import WatchCache
@@ -71,7 +72,8 @@ class KvObjectStorage:
         return self._source.freshen_now()
 
     async def get(self, path: str, min_revision: int = -1) -> StoredObject | None:
-        """The newest version (``min_revision`` -1), what the cache has (0), or a version of a state not older than it."""
+        """The newest version (``min_revision`` -1), what the cache has (0), or a version of a state not older than it. Raises
+        UnreadableObjectError."""
         if self._source.freshen_now() or min_revision == 0:
             if min_revision > self._source.revision:
                 await self._source.wait_for(min_revision)
@@ -80,7 +82,10 @@ class KvObjectStorage:
                 return await self._get_from_store(path, min_revision)  # one way there and back, and no waiting for the watch
             await self._source.freshen()
             await self._source.wait_for(min_revision)
-        return self.cache.get(path)
+        found = self.cache.get(path)
+        if found is None and self.cache.unreadable and path in self.cache.unreadable:
+            raise self.cache.unreadable[path]
+        return found
 
     async def _get_from_store(self, path: str, min_revision: int) -> StoredObject | None:
         answer = await self._kv.range(api.RangeRequest(key=self._key(path)))
@@ -90,7 +95,12 @@ class KvObjectStorage:
             return None
         [kv] = answer.kvs
         cached = self.cache.get(path)
-        return cached if cached is not None and cached.revision == kv.mod_revision else self._stored(kv)
+        if cached is not None and cached.revision == kv.mod_revision:
+            return cached
+        found = self._stored(kv)
+        if isinstance(found, UnreadableObjectError):
+            raise found
+        return found
 
     async def list_objects(
         self,
@@ -127,13 +137,17 @@ class KvObjectStorage:
             return await self._list_from_store(selection, exact, limit, start)
         objects, more = self.cache.select(selection, start=start, limit=limit)
         shown = exact or self._source.revision
+        # said with the first page alone
+        unreadable = self.cache.unreadable_of(selection) if self.cache.unreadable and not start else ()
         if not more:
-            return ListResult(objects=objects, revision=shown)
+            return ListResult(objects=objects, revision=shown, unreadable=unreadable)
         remaining = None
         if not selection.selects_by_content and not selection.name:
             namespace = selection.namespace
             remaining = self.cache.count(namespace) - self.cache.count_through(namespace, objects[-1].path)
-        return ListResult(objects=objects, revision=shown, next_start=objects[-1].path + "\0", remaining=remaining)
+        return ListResult(
+            objects=objects, revision=shown, next_start=objects[-1].path + "\0", remaining=remaining, unreadable=unreadable
+        )
 
     async def _list_from_store(
         self, selection: Selection, revision: int, limit: int, start: str, *, revision_min: int = 0
@@ -143,6 +157,7 @@ class KvObjectStorage:
         end = prefix_end(low.encode())
         key = max(low.encode() + b"\0", self._key(start) if start else b"")  # the prefix itself may be a key, but is no object
         objects: list[StoredObject] = []
+        unreadable: list[UnreadableObjectError] = []
         filtered = selection.selects_by_content or bool(selection.name)
         while key < end:
             page_keys = max(limit, FILTER_PAGE_KEYS) if filtered else limit
@@ -157,24 +172,29 @@ class KvObjectStorage:
                 raise FutureRevisionError(revision_min, revision)
             for position, kv in enumerate(page.kvs):
                 obj = self._stored(kv)
-                if obj is None or (filtered and not selection.covers(obj)):
+                if isinstance(obj, UnreadableObjectError):
+                    if not selection.name or obj.path.rpartition("/")[2] == selection.name:
+                        unreadable.append(obj)
+                    continue
+                if filtered and not selection.covers(obj):
                     continue
                 objects.append(obj)
                 if limit and len(objects) == limit and (page.more or position + 1 < len(page.kvs)):
                     remaining = None if filtered else page.count - position - 1
-                    return ListResult(objects=objects, revision=revision, next_start=obj.path + "\0", remaining=remaining)
+                    return ListResult(
+                        objects=objects, revision=revision, next_start=obj.path + "\0", remaining=remaining, unreadable=unreadable
+                    )
             if not page.more:
                 break
             key = page.kvs[-1].key + b"\0"
-        return ListResult(objects=objects, revision=revision or self._source.revision)
+        return ListResult(objects=objects, revision=revision or self._source.revision, unreadable=unreadable)
 
-    def _stored(self, kv: api.KeyValue) -> StoredObject | None:
-        """None for a value that cannot be read, which is as good as no object."""
+    def _stored(self, kv: api.KeyValue) -> StoredObject | UnreadableObjectError:
         path = kv.key[len(self._prefix.encode()) :].decode()
         try:
-            value = stored_values.stored_form(kv.value)
-        except stored_values.UnreadableValueError:
-            return None
+            value = stored_values.stored_form(kv.value, self.cache.upgrade)
+        except stored_values.UnreadableValueError as error:
+            return UnreadableObjectError(kv.key.decode(), path, kv.mod_revision, error.reason, str(error))
         return StoredObject(path, codec.served(value, kv.mod_revision), kv.mod_revision)
 
     async def read_back(self, path: str) -> StoredObject | None:
@@ -445,16 +465,22 @@ class KvObjectStorage:
         if event.kv.key.endswith(b"/"):
             return None  # no object, but the mark of a replay
         previous = self._stored(event.prev_kv) if event.prev_kv is not None else None
+        if isinstance(previous, UnreadableObjectError):
+            previous = None
         kv = event.kv
         if event.type is api.EventType.PUT:
             new = self._stored(kv)
-            if new is None:
-                return None
-            kind = EventType.ADDED if kv.create_revision == kv.mod_revision else EventType.MODIFIED
+            if isinstance(new, UnreadableObjectError):
+                return self._gone(previous, kv.mod_revision)
+            # a version that could not be read was no object to anybody
+            kind = EventType.ADDED if previous is None else EventType.MODIFIED
             return ChangeEvent(kind, new, previous)
+        return self._gone(previous, kv.mod_revision)
+
+    def _gone(self, previous: StoredObject | None, revision: int) -> ChangeEvent | None:
         if previous is None:
             return None
-        last = StoredObject(previous.path, codec.served_again(previous.raw, kv.mod_revision), kv.mod_revision)
+        last = StoredObject(previous.path, codec.served_again(previous.raw, revision), revision)
         return ChangeEvent(EventType.DELETED, last, previous)
 
     async def _reach(self, revision: int) -> int:

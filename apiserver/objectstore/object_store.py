@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import orjson
 
 from apiserver.objectstore import codec
 from apiserver.objectstore.event_source import EventSource, prefix_end
-from apiserver.objectstore.interface import REGISTRY_PREFIX
+from apiserver.objectstore.interface import REGISTRY_PREFIX, UnreadableObjectError
 from apiserver.objectstore.kv_object_storage import KvObjectStorage
 from apiserver.objectstore.leases import LeaseReuser
 from apiserver.objectstore.watch_cache import WatchCache
@@ -19,6 +20,31 @@ from storage import api, errors
 CONFIG_PREFIX = "/config/apiserver/"
 #: Writes of one transaction: below etcd's limit of 128 operations.
 BOOTSTRAP_OPS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixCount:
+    """How many objects are under a storage prefix; ``unreadable``: why further ones are not."""
+
+    prefix: str
+    read: int
+    unreadable: tuple[UnreadableObjectError, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """``elsewhere``: keys that belong to no resource, by what stands in a storage prefix's place."""
+
+    prefixes: tuple[PrefixCount, ...]
+    elsewhere: Mapping[str, int]
+
+    @property
+    def read(self) -> int:
+        return sum(count.read for count in self.prefixes)
+
+    @property
+    def unreadable(self) -> list[UnreadableObjectError]:
+        return [error for count in self.prefixes for error in count.unreadable]
 
 
 class ObjectStore:
@@ -57,6 +83,14 @@ class ObjectStore:
 
     def storages(self) -> Mapping[str, KvObjectStorage]:
         return self._storages
+
+    def census(self) -> Census:
+        """What is there now, and what was found elsewhere when everything was loaded."""
+        counts = [
+            PrefixCount(prefix=prefix, read=len(storage.cache), unreadable=tuple(storage.cache.unreadable.values()))
+            for prefix, storage in sorted(self._storages.items())
+        ]
+        return Census(prefixes=tuple(count for count in counts if count.read or count.unreadable), elsewhere=dict(self.source.elsewhere))
 
     @property
     def alive(self) -> bool:

@@ -25,6 +25,10 @@ def as_statuses(info: ResourceInfo, name: str) -> Iterator[None]:
         raise status.too_large_resource_version(error.wanted, error.current) from error
     except interface.ExpiredError as error:
         raise status.gone(str(error)) from error
+    except interface.UnreadableObjectError as error:
+        raise status.internal_error(str(error)) from error
+    except interface.ReadOnlyError as error:
+        raise status.service_unavailable(str(error)) from error
     except errors.StoreError as error:
         raise of_store(error) from error
 

@@ -8,27 +8,28 @@ first; both behind ``k8s:enc:<provider>:v1:<key>:`` where encryption at rest is 
 
 from __future__ import annotations
 
-import enum
+import re
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
 from apiserver.objectstore import codec
-from apiserver.objectstore.interface import ObjectStoreError
+from apiserver.objectstore.interface import ObjectStoreError, Unreadable
 
 _OWN_START = b'{"apiVersion":"'
 _PROTOBUF_START = b"k8s\x00"
 _ENCRYPTED_START = b"k8s:enc:"
+#: the self-describing tag: kube-apiserver with the gate CBORServingAndStorage
+_CBOR_START = b"\xd9\xd9\xf7"
+#: provider, version of its form, name of its key (of a KMS plugin: the plugin's)
+_ENCRYPTION = re.compile(rb"k8s:enc:([a-z0-9]{1,32}):(v[0-9]{1,3}):(?:([!-9;-~]{1,253}):)?")
 #: What a message shows of a value.
 _SHOWN_BYTES = 40
 
 
-class Unreadable(enum.Enum):
-    """Why a value cannot be read."""
-
-    ENCRYPTED = "encrypted"
-    UNKNOWN_TYPE = "of an unknown type"
-    DAMAGED = "damaged"
+#: From the version that an object was stored in to the one that its kind is stored in here. Raises UnreadableValueError.
+Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class UnreadableValueError(ObjectStoreError):
@@ -39,13 +40,19 @@ class UnreadableValueError(ObjectStoreError):
         self.reason = reason
 
 
-def stored_form(value: bytes) -> bytes:
-    """``value`` in the form that this server stores. Its own values come back as they are, unchecked. Raises UnreadableValueError."""
-    if value.startswith(_OWN_START) and codec.has_own_layout(value):
+def stored_form(value: bytes, upgrade: Upgrade | None = None) -> bytes:
+    """``value`` in the form that this server stores. Its own values come back as they are, unchecked; what others wrote goes through
+    ``upgrade``. Raises UnreadableValueError."""
+    if value.startswith(_OWN_START) and codec.has_own_layout(value) and value.endswith(b"}"):
         return value
     obj = decode(value)
-    if not obj["metadata"].keys() - {"resourceVersion"}:
+    if not obj["metadata"].get("name"):
         raise UnreadableValueError(Unreadable.DAMAGED, "the object has no name")
+    if upgrade is not None:
+        try:
+            obj = upgrade(obj)
+        except (TypeError, AttributeError, KeyError) as error:  # a part of it is of another type than in any version
+            raise UnreadableValueError(Unreadable.DAMAGED, f"not as {obj['apiVersion']} {obj['kind']} should be: {error!r}") from error
     return codec.encode(obj)
 
 
@@ -57,8 +64,9 @@ def decode(value: bytes) -> dict[str, Any]:
     if value.startswith(_PROTOBUF_START):
         obj: Any = _from_protobuf(value)
     elif value.startswith(_ENCRYPTED_START):
-        provider = value[len(_ENCRYPTED_START) :][:_SHOWN_BYTES].rpartition(b":")[0].decode("ascii", "replace")
-        raise UnreadableValueError(Unreadable.ENCRYPTED, f"the value is encrypted ({provider})")
+        raise UnreadableValueError(Unreadable.ENCRYPTED, _encrypted_by(value))
+    elif value.startswith(_CBOR_START):
+        raise UnreadableValueError(Unreadable.UNKNOWN_TYPE, "the value is CBOR, which this server does not read")
     else:
         try:
             obj = orjson.loads(value)
@@ -70,6 +78,16 @@ def decode(value: bytes) -> dict[str, Any]:
     if not isinstance(obj.get("metadata"), dict):
         raise UnreadableValueError(Unreadable.DAMAGED, "the value has no metadata")
     return obj
+
+
+def _encrypted_by(value: bytes) -> str:
+    """kube-apiserver's words where it is not told how to decrypt, and what would be needed for it."""
+    words = "identity transformer tried to read encrypted data"
+    found = _ENCRYPTION.match(value)
+    if found is None:
+        return words
+    provider, version, key = (part.decode("ascii") if part is not None else "" for part in found.groups())
+    return f"{words} (provider {provider} {version}{f', key {key}' if key else ''})"
 
 
 def _from_protobuf(value: bytes) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from sortedcontainers import SortedList
 
 from apiserver.objectstore import codec
 from apiserver.objectstore.cache_watcher import CacheWatcher
-from apiserver.objectstore.interface import ChangeEvent, EventType, Selection, StoredObject
+from apiserver.objectstore.interface import ChangeEvent, EventType, Selection, StoredObject, UnreadableObjectError
+from apiserver.objectstore.stored_values import Upgrade
 from apiserver.objectstore.watch_history import WatchHistory
 
 Observer = Callable[[StoredObject | None, StoredObject | None], None]
@@ -32,6 +33,10 @@ class WatchCache:
         self.namespaced = namespaced
         self.started_at = 0
         self.changed_at = 0
+        #: for values that another server has written
+        self.upgrade: Upgrade | None = None
+        #: by path, the newest versions that cannot be read, and are none of the objects
+        self.unreadable: dict[str, UnreadableObjectError] = {}
         self._objects: dict[str, StoredObject] = {}
         self._paths: SortedList[str] = SortedList()
         self._history = WatchHistory(0)
@@ -147,6 +152,15 @@ class WatchCache:
         """How many objects of the namespace stand up to and including ``path``."""
         first = self._paths.bisect_left(namespace + "/") if namespace else 0
         return int(self._paths.bisect_right(path) - first)
+
+    def unreadable_of(self, selection: Selection) -> list[UnreadableObjectError]:
+        """Those that may be of the selection: what cannot be read has a namespace and a name, but no labels."""
+        return [
+            error
+            for path, error in self.unreadable.items()
+            if (not selection.namespace or path.startswith(f"{selection.namespace}/"))
+            and (not selection.name or path.rpartition("/")[2] == selection.name)
+        ]
 
     def select(self, selection: Selection, *, start: str = "", limit: int = 0) -> tuple[list[StoredObject], bool]:
         """Objects of the selection in key order, those from the path ``start`` on; and whether ``limit`` ended the search before the

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from apiserver.machinery.objects import Object
+from apiserver.registry import autoscaler_metrics
 from apiserver.resources.resource_info import ResourceInfo
 
 Convert = Callable[[Object], Object]
@@ -49,6 +50,14 @@ EVENT_FIELDS = {
 _CORE_EVENT_FIELDS = {new: old for old, new in EVENT_FIELDS.items()}
 
 
+#: core/v1 says them always, events.k8s.io/v1 only where they are something
+_EMPTY_IN_CORE = ("reportingComponent", "reportingInstance")
+
+
+def _event_of_its_group(obj: Object) -> Object:
+    return _renamed({key: value for key, value in obj.items() if value or key not in _EMPTY_IN_CORE}, EVENT_FIELDS)
+
+
 # -- autoscaling: v1 knows a target for the CPU alone; the rest of v2 travels in annotations ----------------------------------------
 
 _METRICS = "autoscaling.alpha.kubernetes.io/metrics"
@@ -70,10 +79,10 @@ def _autoscaler_to_v1(obj: Object) -> Object:
     if current_cpu is not None:
         status["currentCPUUtilizationPercentage"] = _cpu_utilization(current_cpu, "current")
     for key, value in (
-        (_METRICS, metrics),
-        (_CURRENT_METRICS, current),
+        (_METRICS, [autoscaler_metrics.to_v1(metric, "target") for metric in metrics]),
+        (_CURRENT_METRICS, [autoscaler_metrics.to_v1(metric, "current") for metric in current]),
         (_CONDITIONS, status.pop("conditions", None)),
-        (_BEHAVIOR, spec.pop("behavior", None)),
+        (_BEHAVIOR, autoscaler_metrics.behavior_to_v1(spec.pop("behavior", None) or {})),
     ):
         if value:
             annotations[key] = orjson.dumps(value).decode()
@@ -83,7 +92,7 @@ def _autoscaler_to_v1(obj: Object) -> Object:
 def _autoscaler_to_v2(obj: Object) -> Object:
     spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
     annotations = dict(obj["metadata"].get("annotations") or {})
-    metrics = _list_in(annotations, _METRICS)
+    metrics = [autoscaler_metrics.from_v1(metric, "target") for metric in _list_in(annotations, _METRICS)]
     target = spec.pop("targetCPUUtilizationPercentage", None)
     if target is not None:
         wanted = {"type": "Utilization", "averageUtilization": target}
@@ -91,8 +100,8 @@ def _autoscaler_to_v2(obj: Object) -> Object:
     if metrics:
         spec["metrics"] = metrics
     if behavior := _value_in(annotations, _BEHAVIOR, dict):
-        spec["behavior"] = behavior
-    current = _list_in(annotations, _CURRENT_METRICS)
+        spec["behavior"] = autoscaler_metrics.behavior_from_v1(behavior)
+    current = [autoscaler_metrics.from_v1(metric, "current") for metric in _list_in(annotations, _CURRENT_METRICS)]
     used = status.pop("currentCPUUtilizationPercentage", None)
     if used is not None and not any(_cpu_utilization(m, "current") is not None for m in current):
         current.insert(0, {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": used}}})
@@ -155,7 +164,7 @@ _LEVEL = "PriorityLevelConfiguration"
 _OLD_SHARES, _SHARES = "assuredConcurrencyShares", "nominalConcurrencyShares"
 
 _CONVERSIONS: dict[tuple[str, str, str], Convert] = {
-    ("v1", "events.k8s.io/v1", "Event"): lambda obj: _renamed(obj, EVENT_FIELDS),
+    ("v1", "events.k8s.io/v1", "Event"): _event_of_its_group,
     ("events.k8s.io/v1", "v1", "Event"): lambda obj: _renamed(obj, _CORE_EVENT_FIELDS),
     ("autoscaling/v2", "autoscaling/v1", "HorizontalPodAutoscaler"): _autoscaler_to_v1,
     ("autoscaling/v1", "autoscaling/v2", "HorizontalPodAutoscaler"): _autoscaler_to_v2,

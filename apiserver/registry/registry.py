@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.interface import Selection
 from apiserver.objectstore.kv_object_storage import KvObjectStorage
 from apiserver.objectstore.object_store import ObjectStore
+from apiserver.objectstore.stored_values import Upgrade
+from apiserver.registry import stored_versions
 from apiserver.registry.environment import Environment
 from apiserver.registry.store import Store
 from apiserver.registry.strategies import strategy_for
@@ -46,7 +49,14 @@ class Registry:
             if (info.group, info.resource) in VIRTUAL:
                 continue
             ttl_seconds = event_ttl_seconds if info.storage_prefix == "events" else 0
-            objects.add(info.storage_prefix, info.namespaced, ttl_seconds)
+            storage = objects.add(info.storage_prefix, info.namespaced, ttl_seconds)
+            if storage.cache.upgrade is None:
+                storage.cache.upgrade = self._upgrade(info)
+
+    def _upgrade(self, info: ResourceInfo) -> Upgrade:
+        to = self.table.storage_info(info) or info
+        served = [other.api_version for other in self.table if other.storage_prefix == to.storage_prefix]
+        return functools.partial(stored_versions.upgrade, to, served)
 
     def store(self, group: str, version: str, resource: str) -> Store | None:
         """None for what is not served, is not stored, or is a custom resource that is not loaded yet (see ``load``)."""
@@ -148,4 +158,3 @@ class CachedObjects:
         storage = self._storage(group, resource)
         storage.freshen_now()
         return storage.cache.changed_at
-

@@ -156,9 +156,7 @@ class Store:
         namespaces = self.env.namespaces
         return namespaces.unchanged(namespace) if self.info.namespaced and namespaces is not None else ()
 
-    async def _try_create(
-        self, write: Write, namespace: str, obj: Object, manages_fields: bool, guard: Guard
-    ) -> StoredObject:
+    async def _try_create(self, write: Write, namespace: str, obj: Object, manages_fields: bool, guard: Guard) -> StoredObject:
         """Raises LostRaceError beside StatusError."""
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
@@ -332,7 +330,7 @@ class Store:
             self.env.drop_unserved(self.info, new)
         metadata = new["metadata"]
         metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
-        errors = object_meta_validation.validate_update(new, old, builtin=self.info.builtin)
+        errors = object_meta_validation.validate_update(new, old, builtin=self.info.builtin and self.strategy.standard_finalizers)
         if subresource == STATUS:
             errors = errors + strategy.validate_status_update(context, new, old)
         elif rules is not None:
@@ -471,7 +469,7 @@ class Store:
     def _validate_metadata(self, obj: Object) -> list[FieldError]:
         info = self.info
         return object_meta_validation.validate(
-            obj, namespaced=info.namespaced, name_rule=self.strategy.name_rule, builtin=info.builtin
+            obj, namespaced=info.namespaced, name_rule=self.strategy.name_rule, builtin=info.builtin and self.strategy.standard_finalizers
         )
 
     def _attributes(

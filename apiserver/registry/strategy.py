@@ -46,6 +46,8 @@ class Strategy:
     allow_unconditional_update: bool = True
     #: which check ``metadata.name`` must pass: a key of ``machinery.names``
     name_rule: str = "dns_subdomain"
+    #: whether a finalizer without a domain must be one of the standard ones
+    standard_finalizers: bool = True
     #: whether ``status`` is a subresource, so that the main endpoint never writes it
     has_status: bool = False
     #: grace period in seconds when a delete does not say; None: the kind is deleted at once

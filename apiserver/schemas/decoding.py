@@ -8,6 +8,7 @@ What it does, as Go's strict decoder (``sigs.k8s.io/json``) and the round trip t
 - nulls go away (in lists and maps they become the zero value), and so do optional lists and maps that are empty, and optional scalars
   that are zero where Go cannot tell that from absent;
 - a value of a wrong type is refused: ``json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32``;
+- fields that Go always writes get the zero of their type where they are missing (``schemas.always_written``);
 - quantities, times and base64 get their canonical form.
 
 Worked example: ``{"spec": {"replicas": "3", "replica": 1}}`` as a Deployment. ``spec`` is walked with its fields; ``replicas`` wants an
@@ -176,6 +177,10 @@ class _Walk:
             if seen is not None and isinstance(decoded, dict) and isinstance(out.get(key), dict):
                 decoded = {**out[key], **decoded}
             out[key] = decoded
+        for key in type_.always_written:
+            if key not in out:
+                field = fields[key]
+                out[key] = self.struct(field, {}, path) if field.shape is Shape.STRUCT else _ZERO[field.shape]
         return out
 
     @staticmethod

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from apiserver.machinery.types import ListType, Shape, Type
+from apiserver.schemas.always_written import always_written
 from apiserver.schemas.known_defaults import KNOWN_DEFAULTS
 from apiserver.schemas.omitted_zeros import OMITTED_ZEROS
 from apiserver.schemas.published import GVK, Schema, json_type, reference, short_name
@@ -80,6 +81,7 @@ class TypeBuilder:
             if (name, field_name) in KNOWN_DEFAULTS:
                 field.default, field.has_default = KNOWN_DEFAULTS[(name, field_name)], True
             built.fields[field_name] = field
+        built.always_written = always_written(name, short_name(name), built)
         return built
 
     def _field(self, schema: Schema) -> Type:

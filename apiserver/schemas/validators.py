@@ -1,8 +1,9 @@
 """``Validator``: one compiled yes-or-no question about an object, "would decoding leave it exactly as it is?".
 
 Yes is the answer for nearly every body and costs some microseconds in native code: no unknown fields, no nulls, no empty optional
-lists, maps or strings, every value of its type and within its bounds, quantities, times and base64 already in their canonical form. After a
-no, ``decoding`` walks the object and finds out what it was; a no may be cautious, a yes must be true.
+lists, maps or strings, none missing of what Go always writes, every value of its type and within its bounds, quantities, times and
+base64 already in their canonical form. After a no, ``decoding`` walks the object and finds out what it was; a no may be cautious, a
+yes must be true.
 """
 
 from __future__ import annotations
@@ -112,4 +113,7 @@ def _struct(type_: Type, definitions: dict[str, Schema]) -> Schema:
             properties[name]["minItems"] = 1
         elif name not in type_.required and field.shape is Shape.MAP:
             properties[name]["minProperties"] = 1
-    return {"type": "object", "additionalProperties": False, "properties": properties}
+    schema: Schema = {"type": "object", "additionalProperties": False, "properties": properties}
+    if type_.always_written:
+        schema["required"] = list(type_.always_written)
+    return schema

@@ -7,6 +7,7 @@ from typing import Any
 
 from apiserver.machinery import quantity
 from apiserver.machinery.objects import Object
+from apiserver.registry.defaults.images import image_tag
 from apiserver.registry.validation.volumes import VOLUME_SOURCES
 
 DEFAULT_GRACE_SECONDS = 30
@@ -87,15 +88,6 @@ def same_service_account(spec: Object) -> None:
         spec["serviceAccount"] = name
     elif name := spec.get("serviceAccount"):
         spec["serviceAccountName"] = name
-
-
-def image_tag(image: str) -> str:
-    """The tag that an image reference names: ``latest`` where it names neither tag nor digest, "" where only a digest."""
-    name, at, _ = image.partition("@")
-    _, colon, tag = name.rpartition(":")
-    if colon and "/" not in tag:
-        return tag
-    return "" if at else "latest"
 
 
 def round_up_to_milli(amounts: dict[str, Any] | None) -> None:
@@ -225,12 +217,23 @@ def _ephemeral(source: Object) -> None:
 
 
 def _values(**defaults: Any) -> Callable[[Object], None]:
-    """Fills in these where the field is unset: missing, null, or empty for strings."""
+    """Fills in these where the field is unset: missing, null, or empty for strings (Go's are plain strings)."""
 
     def fill(source: Object) -> None:
         for field, value in defaults.items():
             found = source.get(field)
             if found is None or found == "":
+                source[field] = value
+
+    return fill
+
+
+def _pointers(**defaults: Any) -> Callable[[Object], None]:
+    """Fills in these where the field is missing or null; an empty string is a value (Go's are pointers)."""
+
+    def fill(source: Object) -> None:
+        for field, value in defaults.items():
+            if source.get(field) is None:
                 source[field] = value
 
     return fill
@@ -244,7 +247,7 @@ def _host_path(source: Object) -> None:
 _ISCSI = _values(iscsiInterface="default")
 _RBD = _values(pool="rbd", user="admin", keyring="/etc/ceph/keyring")
 _SCALE_IO = _values(storageMode="ThinProvisioned", fsType="xfs")
-_AZURE_DISK = _values(cachingMode="ReadWrite", kind="Shared", fsType="ext4", readOnly=False)
+_AZURE_DISK = _pointers(cachingMode="ReadWrite", kind="Shared", fsType="ext4", readOnly=False)
 
 _FILLERS: dict[str, Callable[[Object], None]] = {
     "secret": _default_mode,

@@ -17,6 +17,7 @@ HTTPS_PORT = 443
 
 class WebhookConfigurationStrategy(Strategy):
     has_generation = True
+    standard_finalizers = False
     mutating: ClassVar[bool] = False
 
     def default(self, obj: Object) -> None:
@@ -68,6 +69,7 @@ def _default_match(match: Object | None) -> None:
 
 class PolicyStrategy(Strategy):
     has_generation = True
+    standard_finalizers = False
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -104,6 +106,7 @@ class MutatingAdmissionPolicyStrategy(PolicyStrategy):
 
 class PolicyBindingStrategy(Strategy):
     has_generation = True
+    standard_finalizers = False
     validating: ClassVar[bool] = True
 
     def default(self, obj: Object) -> None:

@@ -111,6 +111,8 @@ class EventStrategy(Strategy):
     """Events of core/v1 and events.k8s.io/v1 are one stored type; the checks of each version are its own."""
 
     allow_create_on_update = True
+    name_rule = "path_segment"
+    standard_finalizers = False
     default_garbage_collection = "unsupported"
     selectable_field_names = frozenset((
         "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion",
@@ -152,6 +154,13 @@ class EventStrategy(Strategy):
 
 
 class LimitRangeStrategy(Strategy):
+    """One without a name gets a UID for it."""
+
+    def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
+        metadata = obj["metadata"]
+        if not metadata.get("name"):
+            metadata["name"] = metadata.get("uid") or ""
+
     def default(self, obj: Object) -> None:
         """For containers: the limit defaults to the maximum, the request to the limit, or to the minimum."""
         for limit in objects.get(obj, "spec", "limits", default=()):

@@ -16,6 +16,7 @@ _SHARES = 30
 
 class ApiServiceStrategy(Strategy):
     name_rule = "path_segment"
+    standard_finalizers = False
 
     def default(self, obj: Object) -> None:
         service = objects.get(obj, "spec", "service")
@@ -51,6 +52,8 @@ class ApiServiceStrategy(Strategy):
 
 class CustomResourceDefinitionStrategy(Strategy):
     """Names, versions and schemas are checked where custom resources are served; here: defaults and the stored versions."""
+
+    standard_finalizers = False
 
     has_generation = True
 

@@ -60,6 +60,7 @@ _NODE_INFO = (
 class LeaseStrategy(Strategy):
     allow_create_on_update = True
     allow_unconditional_update = False
+    standard_finalizers = False
 
     def default(self, obj: Object) -> None:
         obj.setdefault("spec", {})

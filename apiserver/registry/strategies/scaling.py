@@ -71,6 +71,9 @@ def _zero(obj: Object, *fields: str) -> None:
 class PodDisruptionBudgetStrategy(Strategy):
     has_generation = True
     allow_unconditional_update = False
+    # its validation looks at the spec alone
+    name_rule = "path_segment"
+    standard_finalizers = False
 
     def default(self, obj: Object) -> None:
         _zero(obj, "disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
@@ -112,6 +115,8 @@ class PriorityClassStrategy(Strategy):
 
 
 class RuntimeClassStrategy(Strategy):
+    standard_finalizers = False
+
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
         return scaling.runtime_class(obj)
 

@@ -18,7 +18,7 @@ def api_service(obj: Part) -> list[FieldError]:
     out: Errors = []
     spec, name = obj.get("spec") or _NOTHING, (obj.get("metadata") or _NOTHING).get("name") or ""
     group, version = spec.get("group") or "", spec.get("version") or ""
-    if name != f"{version}.{group}":
+    if name and name != f"{version}.{group}":
         words = f'must be `spec.version+"."+spec.group`: "{version}.{group}"'
         out.append(invalid("metadata.name", name, words))
     if not group and version != "v1":

@@ -94,7 +94,7 @@ def _capacity(out: Errors, path: str, capacity: dict[str, Any]) -> None:
 
 def _local(out: Errors, path: str, source: Part, found: Part) -> None:
     volumes.host_path(out, path, {"path": source.get("path")})
-    if (found.get("nodeAffinity") or _NOTHING).get("required") is None:
+    if found.get("nodeAffinity") is None:
         out.append(required(f"{path.rpartition('.')[0]}.nodeAffinity", "Local volume requires node affinity"))
 
 
@@ -141,8 +141,20 @@ def _sources(out: Errors, path: str, found: Part) -> None:
                 _endpoints_namespace(out, f"{path}.glusterfs.endpointsNamespace", source["endpointsNamespace"])
             name = "persistentDisk" if kind == "gcePersistentDisk" else kind
             volumes.PERSISTENT_SOURCES[kind](out, f"{path}.{name}", source)
+            _beyond_a_pod_s(out, f"{path}.{name}", kind, source)
     if not given:
         out.append(required(path, "must specify a volume type"))
+
+
+def _beyond_a_pod_s(out: Errors, path: str, kind: str, source: Part) -> None:
+    """What a cluster's volume needs besides what a pod's own volume of that sort needs: secrets of a namespace."""
+    secret = source.get("secretRef")
+    if kind == "iscsi" and secret is not None and not secret.get("name"):
+        out.append(required(f"{path}.secretRef.name"))
+    if kind in ("cinder", "storageos") and secret is not None and not secret.get("namespace"):
+        out.append(required(f"{path}.secretRef.namespace"))
+    if kind == "azureFile" and source.get("secretNamespace") == "":
+        out.append(required(f"{path}.secretNamespace"))
 
 
 def update(new: Part, old: Part) -> list[FieldError]:

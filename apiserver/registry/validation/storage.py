@@ -213,8 +213,6 @@ def csi_node_update(new: Part, old: Part) -> list[FieldError]:
 def csi_driver(obj: Part) -> list[FieldError]:
     out: Errors = []
     spec = obj.get("spec") or _NOTHING
-    if len((obj.get("metadata") or _NOTHING).get("name") or "") > 63:
-        out.append(too_long("metadata.name", 63))
     if spec.get("attachRequired") is None:
         out.append(required("spec.attachedRequired"))
     for field in ("podInfoOnMount", "storageCapacity"):

@@ -126,9 +126,10 @@ def _url_error(url: str) -> str:
 
 
 def service_reference(out: Errors, path: str, service: Part) -> None:
-    if not service.get("name"):
-        out.append(required(f"{path}.name", "service name is required"))
+    """kube-apiserver hands over namespace and name the wrong way round, so that each is reported as the other."""
     if not service.get("namespace"):
+        out.append(required(f"{path}.name", "service name is required"))
+    if not service.get("name"):
         out.append(required(f"{path}.namespace", "service namespace is required"))
     port = service.get("port") or 0
     if found := names.port_number(port):

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.objectstore import codec, stored_values
-from apiserver.objectstore.interface import Selection
+from apiserver.objectstore.interface import Selection, Unreadable, UnreadableObjectError
 from apiserver.objectstore.object_store import ObjectStore
-from apiserver.objectstore.stored_values import Unreadable, UnreadableValueError
+from apiserver.objectstore.stored_values import UnreadableValueError
 from apiserver.schemas import protobuf
 from storage import api
 from storage.bbolt.reader import BboltReader
@@ -106,18 +106,21 @@ async def test_what_others_wrote_is_listed_and_watched_and_what_nobody_can_read_
     listed = await maps.list_objects(Selection())
     assert [obj.path for obj in listed.objects] == ["ns/c"]
     assert listed.objects[0].decode()["metadata"] == {"name": "c", "resourceVersion": str(listed.objects[0].revision)}
-    assert {key: error.reason for key, error in store.source.unreadable.items()} == {"configmaps/ns/secret": Unreadable.ENCRYPTED}
+    assert [(error.path, error.reason) for error in listed.unreadable] == [("ns/secret", Unreadable.ENCRYPTED)]
+    with pytest.raises(UnreadableObjectError, match='unable to transform key "/registry/configmaps/ns/secret": identity transformer'):
+        await maps.get("ns/secret")
 
     watcher, _ = await maps.watch(Selection(), listed.revision)
     await kv.put(api.PutRequest(key=b"/registry/configmaps/ns/d", value=CONFIG_MAP))
     await kv.put(api.PutRequest(key=b"/registry/configmaps/ns/c", value=b"damaged"))
     assert (await maps.get("ns/d")) is not None
-    assert (await maps.get("ns/c")) is None
+    with pytest.raises(UnreadableObjectError, match="unable to decode key"):
+        await maps.get("ns/c")
     assert [(type.value, event.object.path) for type, event in watcher.take()] == [("ADDED", "ns/d"), ("DELETED", "ns/c")]
     # an older state comes from the store itself
     assert [obj.path for obj in (await maps.list_objects(Selection(), revision=listed.revision, limit=5)).objects] == ["ns/c"]
 
     await kv.put(api.PutRequest(key=b"/registry/configmaps/ns/secret", value=CONFIG_MAP))
     assert (await maps.get("ns/secret")) is not None
-    assert set(store.source.unreadable) == {"configmaps/ns/c"}
+    assert set(maps.cache.unreadable) == {"ns/c"}
     assert (await kv.range(api.RangeRequest(key=b"/registry/configmaps/ns/c"))).kvs[0].value == b"damaged"

@@ -187,7 +187,26 @@ def test_zeros_that_go_cannot_tell_from_absent_are_left_out() -> None:
     assert decode(POD, source).obj == {
         "spec": {"enableServiceLinks": False, "terminationGracePeriodSeconds": 0, "containers": [{"name": "", "env": [{"name": "a"}]}]}
     }
-    assert decode(DEPLOYMENT, {"spec": {"paused": False, "replicas": 0}}).obj == {"spec": {"replicas": 0}}
+    assert decode(DEPLOYMENT, {"spec": {"paused": False, "replicas": 0}}).obj["spec"] == {
+        "replicas": 0,
+        "template": {"metadata": {}, "spec": {}},
+    }
+
+
+def test_what_go_always_writes_gets_the_zero_of_its_type() -> None:
+    pod = {"spec": {"containers": [{"ports": [{}], "livenessProbe": {"httpGet": {"httpHeaders": [{"name": "a"}]}}}]}}
+    assert decode(POD, pod).obj == {
+        "spec": {
+            "containers": [
+                {
+                    "name": "",
+                    "ports": [{"containerPort": 0}],
+                    "livenessProbe": {"httpGet": {"port": 0, "httpHeaders": [{"name": "a", "value": ""}]}},
+                }
+            ]
+        }
+    }
+    assert "selector" not in decode(DEPLOYMENT, {"spec": {}}).obj["spec"], "a pointer"
     assert decode(POD, b'{"spec":{"nodeName":"a","nodeName":""}}').obj == {"spec": {}}
 
 

@@ -16,12 +16,15 @@ from hypothesis import strategies as st
 from apiserver.schemas import protobuf
 from storage.bbolt.reader import BboltReader
 from storage.mvcc import kv_codec
+from tests.apiserver.schemas.kubernetes_1_20 import table_of_1_20
+
+__all__ = ["table_of_1_20"]
 
 HERE = Path(__file__).resolve().parent
 SNAPSHOT = HERE.parents[1] / "storage" / "data" / "etcd-3.5-snapshot.db.gz"
 #: renewed, expired or converted between the snapshot and the listing
 CHANGED_SINCE = ("Event", "Lease", "HorizontalPodAutoscaler")
-LISTED = HERE / "etcd-3.5-objects.json.gz"
+LISTED = SNAPSHOT.with_name("etcd-3.5-objects.json.gz")
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -86,6 +89,14 @@ def test_every_object_of_a_real_cluster_comes_out_as_its_api_listed_it(tmp_path:
         compared += 1
         assert is_within(plain({**obj, "kind": "", "apiVersion": ""}), {**wanted, "kind": "", "apiVersion": ""}), key
     assert compared > 150
+
+
+def test_every_value_of_a_real_cluster_is_written_again_to_the_byte(tmp_path: Path, table_of_1_20: None) -> None:
+    compared = 0
+    for key, value in stored(tmp_path):
+        assert protobuf.encode(protobuf.decode(value)) == value, key
+        compared += 1
+    assert compared > 250
 
 
 def test_zeros_that_are_said_are_kept_and_those_that_are_not_are_left_out() -> None:
