@@ -191,10 +191,14 @@ def node_update(new: Part, old: Part) -> list[FieldError]:
         out.append(forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid'))
     if taints := have.get("taints"):
         scheduling.taints(out, "metadata.taints", taints)
-    changeable = ("podCIDR", "podCIDRs", "providerID", "unschedulable", "taints", "configSource")
+    changeable = ["unschedulable", "taints", "configSource"]
+    if not had.get("podCIDRs"):
+        changeable += ["podCIDR", "podCIDRs"]
+    if not had.get("providerID"):
+        changeable.append("providerID")
     rest, old_rest = ({k: v for k, v in spec.items() if k not in changeable} for spec in (have, had))
     if not equal(rest, old_rest):
-        out.append(forbidden("", "node updates may only change labels, taints, or capacity"))
+        out.append(forbidden("[]", "node updates may only change labels, taints, or capacity"))
     return out
 
 
