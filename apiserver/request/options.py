@@ -56,12 +56,12 @@ def text(query: Query, name: str) -> str:
 
 
 def integer(query: Query, name: str) -> int | None:
-    """A 64-bit integer, None where it is not given or empty; raises 400."""
-    value = text(query, name)
-    if not value:
+    """A 64-bit integer, None where it is not given; raises 400, also for an empty one."""
+    values = query.get(name)
+    if not values:
         return None
     try:
-        return go_json.parse_int(value)
+        return go_json.parse_int(values[0])
     except go_json.GoError as error:
         raise status.bad_request(str(error)) from error
 
@@ -169,9 +169,10 @@ def field_manager_errors(manager: str) -> list[FieldError]:
     errors = []
     if len(manager.encode()) > FIELD_MANAGER_MAX_LENGTH:
         errors.append(field_errors.too_long("fieldManager", FIELD_MANAGER_MAX_LENGTH))
-    for position, character in enumerate(manager):
-        if not character.isprintable():
-            why = f"should only contain printable characters (character at position {position})"
+    position = 0
+    for character in manager:
+        if not go_json.is_printable(character):
+            why = f"invalid character U+{ord(character):04X} (at position {position})"
             errors.append(field_errors.invalid("fieldManager", manager, why))
-            break
+        position += len(character.encode())
     return errors

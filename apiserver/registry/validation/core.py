@@ -40,7 +40,8 @@ def config_map(obj: Part) -> list[FieldError]:
         checked(out, f"binaryData[{key}]", key, names.config_map_key)
         size += decoded_length(value)
     if size > DATA_BYTES_MAX:
-        out.append(too_long("", DATA_BYTES_MAX))
+        # the path of a field without a name
+        out.append(too_long("[]", DATA_BYTES_MAX))
     return out
 
 
