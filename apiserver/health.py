@@ -24,8 +24,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_TEXT = (b"content-type", b"text/plain; charset=utf-8")
-_NO_SNIFF = (b"x-content-type-options", b"nosniff")
+_HEADERS = ((b"content-type", b"text/plain; charset=utf-8"), (b"x-content-type-options", b"nosniff"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +85,7 @@ class HealthEndpoints:
             return
         code, text = answer
         body = text.encode()
-        headers = [_TEXT, (b"content-length", str(len(body)).encode())]
-        if scope["path"] in self._endpoints or code != 200:
-            headers.append(_NO_SNIFF)
+        headers = [*_HEADERS, (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 

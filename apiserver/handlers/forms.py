@@ -9,12 +9,18 @@ from apiserver.machinery import field_errors, status
 from apiserver.machinery import table as tables
 from apiserver.machinery.objects import Object
 from apiserver.machinery.table import IncludeObject
+from apiserver.objectstore.interface import StoredObject
 from apiserver.request.negotiation import Form, Negotiated
 from apiserver.request.request_context import RequestContext
 from apiserver.resources.columns import Printer, printer_of_kind
 from apiserver.resources.table import minor_of
 
 partial = tables.partial_object_metadata
+
+
+def partial_of(stored: StoredObject, version: str) -> bytes:
+    """The JSON of a stored object's PartialObjectMetadata: its metadata as it stands in the stored bytes."""
+    return b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b","metadata":%b}' % (version.encode(), stored.metadata())
 
 
 def transform(scope: ResourceScope, negotiated: Negotiated, context: RequestContext, obj: Object) -> Object:

@@ -8,12 +8,11 @@ from typing import Any
 
 import orjson
 
-from apiserver.handlers import forms, response
+from apiserver.handlers import forms, list_forms, response
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.selection import selection_of
 from apiserver.machinery import continue_token, resource_version, status
-from apiserver.machinery import table as tables
 from apiserver.objectstore.interface import ExpiredError, ListResult, RevisionMatch, StoredObject, UnreadableObjectError
 from apiserver.objectstore.statuses import as_statuses
 from apiserver.request.negotiation import JSON, PLAIN, Form, Negotiated, negotiate
@@ -31,7 +30,7 @@ _LIST_EXPIRED = "The resourceVersion for the provided list is too old."
 
 
 async def get(scope: ResourceScope, context: RequestContext, send: Send) -> None:
-    negotiated = negotiate(context.headers, context.query, list_of_objects=False, go_type=scope.go_type)
+    negotiated = negotiate(context.headers, context.query, list_of_objects=False)
     store, info = scope.store, context.info
     min_revision = -1
     if context.query and (asked := text(context.query, "resourceVersion")):
@@ -63,7 +62,7 @@ def bad_version(scope: ResourceScope, error: resource_version.ResourceVersionErr
 
 
 async def list_(scope: ResourceScope, context: RequestContext, send: Send) -> None:
-    negotiated = negotiate(context.headers, context.query, list_of_objects=True, go_type=scope.go_type + "List")
+    negotiated = negotiate(context.headers, context.query, list_of_objects=True)
     if negotiated.form is Form.TABLE:
         forms.include_object(context)
     options = list_options(context.query)
@@ -148,12 +147,11 @@ def list_metadata(scope: ResourceScope, namespace: str, result: ListResult) -> d
 async def send_list(scope: ResourceScope, context: RequestContext, send: Send, negotiated: Negotiated, result: ListResult) -> None:
     metadata = list_metadata(scope, context.info.namespace if scope.info.namespaced else "", result)
     if negotiated.form is not Form.OBJECT:
-        objects = [scope.store.decode(obj) for obj in result.objects]
-        if negotiated.form is Form.TABLE:
-            answer = forms.table(scope, negotiated, context, objects, metadata)
+        pieces = await list_forms.pieces(scope, negotiated, context, result.objects, metadata)
+        if negotiated.media_type == JSON and not negotiated.pretty:
+            await response.send_pieces(send, context, 200, pieces, sum(map(len, pieces)))
         else:
-            answer = tables.partial_object_metadata_list(objects, metadata, negotiated.version)
-        await response.send_object(send, context, 200, negotiated, answer)
+            await response.send_object(send, context, 200, negotiated, orjson.loads(b"".join(pieces)))
         return
     info = scope.info
     head = b'{"kind":%b,"apiVersion":%b,"metadata":%b,"items":[' % (
@@ -189,9 +187,16 @@ def _pieces(head: bytes, raws: Sequence[bytes], skip: int, opening: bytes) -> It
     """The list's bytes in pieces of a bounded size: only the piece that is being sent is a copy."""
     separator = b"," + opening
     before, first, size = head + (opening if raws else b""), 0, 0
+    last = len(raws) - 1
     for position, raw in enumerate(raws):
         size += len(raw)
-        if size >= response.PIECE_BYTES:
-            yield before + separator.join([raw[skip:] for raw in raws[first : position + 1]])
-            before, first, size = (separator if position + 1 < len(raws) else b""), position + 1, 0
-    yield b"%b%b]}" % (before, separator.join([raw[skip:] for raw in raws[first:]]))
+        if size < response.PIECE_BYTES and position < last:
+            continue
+        parts = [raw[skip:] for raw in raws[first : position + 1]]
+        parts[0] = before + parts[0]
+        if position == last:
+            parts[-1] += b"]}"
+        yield separator.join(parts)
+        before, first, size = separator, position + 1, 0
+    if not raws:
+        yield before + b"]}"

@@ -19,7 +19,7 @@ def selection_of(store: Store, namespace: str, name: str, label_selector: labels
     if not field_selector.empty:
         own = store.strategy.selectable_field_names
         known = field_labels.of(store.info, own)
-        fields_of = store.strategy.selectable_fields if own else known.values
+        fields_of = store.strategy.selectable_fields if own else None if known.of_metadata_only else known.values
         try:
             field_selector = known.convert(field_selector)
         except fields.SelectorError as error:

@@ -15,6 +15,7 @@ from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.selection import selection_of
 from apiserver.machinery import resource_version
+from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.objectstore.cache_watcher import Bookmark, CacheWatcher
 from apiserver.objectstore.interface import ChangeEvent, EventType, StoredObject
@@ -34,6 +35,7 @@ END_GRACE_SECONDS = 10.0
 PIECE_BYTES = 256 * 1024
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+_ADDED = b'{"type":"ADDED","object":'
 
 #: In the ASGI scope, where the server has it: ``write_chunk(framed) -> bool`` writes a chunk of the response at once, if it can.
 WRITE_CHUNK_KEY = "sampan.write_chunk"
@@ -163,17 +165,26 @@ class _Stream:
         await send({"type": "http.response.body", "body": b"", "more_body": True})
 
     def initial(self, objects: list[StoredObject]) -> Iterator[bytes]:
-        lines: list[bytes] = []
-        size = 0
-        for obj in objects:
-            line = self._encode(EventType.ADDED, ChangeEvent(EventType.ADDED, obj, None))
-            lines.append(line)
-            size += len(line)
+        """The state that the watch begins with, in pieces. Its lines are nobody else's, so that they are not kept."""
+        first, size = 0, 0
+        for position, obj in enumerate(objects, 1):
+            size += len(obj.raw)
             if size >= PIECE_BYTES:
-                yield b"".join(lines)
-                lines, size = [], 0
-        if lines:
-            yield b"".join(lines)
+                yield self._added(objects[first:position])
+                first, size = position, 0
+        if first < len(objects):
+            yield self._added(objects[first:])
+
+    def _added(self, objects: list[StoredObject]) -> bytes:
+        form = self._negotiated.form
+        if form is Form.TABLE:
+            return b"".join([self._table_line("ADDED", self.scope.store.decode(obj)) for obj in objects])
+        if form is Form.OBJECT:
+            served = self.scope.store.served
+            shown = [served(obj) for obj in objects]
+        else:
+            shown = [forms.partial_of(obj, self._negotiated.version) for obj in objects]
+        return b"%b%b}\n" % (_ADDED, (b"}\n" + _ADDED).join(shown))
 
     def encode(self, batch: list[Any]) -> bytes:
         """Everything that waits, in one piece."""
@@ -216,14 +227,16 @@ class _Stream:
         store, subject = self.scope.store, _subject(type, event)
         if self._negotiated.form is Form.OBJECT:
             return _line(type.value, store.served(subject))
-        return _line(type.value, orjson.dumps(forms.partial(store.decode(subject), self._negotiated.version)))
+        return _line(type.value, forms.partial_of(subject, self._negotiated.version))
 
     def _encode_table(self, type: EventType, event: ChangeEvent) -> bytes:
-        obj = self.scope.store.decode(_subject(type, event))
+        return self._table_line(type.value, self.scope.store.decode(_subject(type, event)))
+
+    def _table_line(self, type: str, obj: Object) -> bytes:
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
         first, self._columns_sent = not self._columns_sent, True
         table = forms.table(self.scope, self._negotiated, self._context, [obj], metadata, columns=first)
-        return _line(type.value, orjson.dumps(table))
+        return _line(type, orjson.dumps(table))
 
     def _bookmark(self, bookmark: Bookmark) -> bytes:
         info = self.scope.info

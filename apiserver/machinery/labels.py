@@ -107,7 +107,7 @@ class Selector:
         for key, value in self._equal:
             if found.get(key) != value:
                 return False
-        return all(requirement.matches(found) for requirement in self._rest)
+        return not self._rest or all(requirement.matches(found) for requirement in self._rest)
 
     @property
     def empty(self) -> bool:

@@ -49,8 +49,3 @@ def row(cells: list[Any], obj: Object, include: IncludeObject, version: str = "v
 def partial_object_metadata(obj: Object, version: str = "v1") -> Object:
     """The object's metadata alone; shares it with ``obj``."""
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj.get("metadata") or {}}
-
-
-def partial_object_metadata_list(objects: Iterable[Object], metadata: Object, version: str = "v1") -> Object:
-    items = [partial_object_metadata(obj, version) for obj in objects]
-    return {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata, "items": items}

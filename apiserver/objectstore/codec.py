@@ -52,6 +52,20 @@ def decode(raw: bytes) -> dict[str, Any]:
     return value
 
 
+def metadata_of(raw: bytes) -> bytes:
+    """The JSON of an object's metadata, without making values of the rest."""
+    from apiserver.objectstore import partial_decoding
+
+    return partial_decoding.metadata(raw)
+
+
+def labels_of(raw: bytes) -> dict[str, str] | None:
+    """An object's labels, without making values of the rest."""
+    from apiserver.objectstore import partial_decoding
+
+    return partial_decoding.labels(raw)
+
+
 def type_prefix(api_version: str, kind: str) -> bytes:
     """The bytes that every object of one kind starts with, up to and including the comma before ``"metadata"``."""
     return b'{"apiVersion":%b,"kind":%b,' % (orjson.dumps(api_version), orjson.dumps(kind))

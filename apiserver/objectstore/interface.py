@@ -116,9 +116,15 @@ class StoredObject:
             self._decoded = codec.decode(self.raw)
         return self._decoded
 
+    def metadata(self) -> bytes:
+        """The JSON of the metadata."""
+        return codec.metadata_of(self.raw)
+
     def labels(self) -> Mapping[str, str]:
         if self._labels is None:
-            self._labels = (self._decoded or codec.decode(self.raw))["metadata"].get("labels") or _NOTHING
+            decoded = self._decoded
+            found = codec.labels_of(self.raw) if decoded is None else decoded["metadata"].get("labels")
+            self._labels = found or _NOTHING
         return self._labels
 
     def fields(self, fields_of: FieldsOf | None) -> Mapping[str, str]:

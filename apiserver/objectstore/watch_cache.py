@@ -173,9 +173,9 @@ class WatchCache:
         content, name = selection.selects_by_content, selection.name
         if not selection.namespace and not start and not limit:
             chosen = [objects[path] for path in self._paths]
-            if content or name:
-                chosen = [obj for obj in chosen if (not name or obj.name == name) and selection.matches(obj)]
-            return chosen, False
+            if name:
+                chosen = [obj for obj in chosen if obj.name == name]
+            return self._matching(chosen, selection), False
         low = f"{selection.namespace}/" if selection.namespace else ""
         high = f"{selection.namespace}0" if selection.namespace else None  # "0" follows "/" in the alphabet
         paths = self._paths.irange(max(low, start), high, inclusive=(True, False))
@@ -183,6 +183,8 @@ class WatchCache:
             chosen = [objects[path] for path in (itertools.islice(paths, limit) if limit else paths)]
             return chosen, bool(limit) and len(chosen) == limit and next(paths, None) is not None
         chosen = []
+        if not limit and not name:
+            return self._matching([objects[path] for path in paths], selection), False
         for path in paths:
             obj = objects[path]
             if (not name or obj.name == name) and (not content or selection.matches(obj)):
@@ -190,6 +192,16 @@ class WatchCache:
                 if len(chosen) == limit:
                     return chosen, next(paths, None) is not None
         return chosen, False
+
+    @staticmethod
+    def _matching(objects: list[StoredObject], selection: Selection) -> list[StoredObject]:
+        """Those that pass the selectors, each selector in one go."""
+        labels, fields, fields_of = selection.labels, selection.fields, selection.fields_of
+        if labels is not None:
+            objects = [obj for obj in objects if labels(obj.labels())]
+        if fields is not None:
+            objects = [obj for obj in objects if fields(obj.fields(fields_of))]
+        return objects
 
     # -- watches -------------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ added since from the API reference of their kinds).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,10 @@ class FieldLabels:
 
     fields: Mapping[str, str]
     refusal: str = _NOT_SUPPORTED
+
+    @property
+    def of_metadata_only(self) -> bool:
+        return all(name.startswith("metadata.") for name in self.fields)
 
     def convert(self, selector: field_selectors.Selector) -> field_selectors.Selector:
         """The selector over the object's fields. Raises ``fields.SelectorError``."""
@@ -87,6 +92,12 @@ _OF_RESOURCE: dict[tuple[str, str], FieldLabels] = {
 }  # fmt: skip
 
 
+@functools.cache
+def _slices(api_version: str) -> FieldLabels:
+    refusal = f"field label not supported for {api_version}, Kind=ResourceSlice: {{label}}"
+    return _labels(_NAME, "spec.nodeName", "spec.driver", refusal=refusal)
+
+
 def of(info: ResourceInfo, own: Collection[str]) -> FieldLabels:
     """``own``: beside name and namespace, the fields that the kind's strategy makes selectable (the selectable fields of a custom
     resource)."""
@@ -95,8 +106,7 @@ def of(info: ResourceInfo, own: Collection[str]) -> FieldLabels:
         if found is not None:
             return found
         if info.group == "resource.k8s.io" and info.resource == "resourceslices":
-            kind = f"{info.api_version}, Kind={info.kind}"
-            return _labels(_NAME, "spec.nodeName", "spec.driver", refusal=f"field label not supported for {kind}: {{label}}")
+            return _slices(info.api_version)
         if not own:
             return _META_ONLY
     place = (_NAME, _NAMESPACE) if info.namespaced or info.builtin else (_NAME,)

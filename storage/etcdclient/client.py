@@ -24,8 +24,10 @@ _log = logging.getLogger(__name__)
 
 #: Between tries of one call: the first at once, then ever longer, so that a cluster without a leader is not stormed.
 RETRY_BACKOFF_SECONDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
-#: Between questions whether etcd is there.
-PROBE_SECONDS = 5.0
+#: Between questions whether etcd is there, and how long an answer may take before it counts as away (as kube-apiserver's readiness check).
+#: So one that is silent, be it stopped or cut off without a word, is known within four seconds, whatever a call's own time is.
+PROBE_SECONDS = 2.0
+PROBE_SILENCE_SECONDS = 2.0
 #: Of one try: less is not worth a message.
 CALL_TIMEOUT_SECONDS_MIN = 0.01
 #: A single key that nobody has written: reading it costs etcd a ReadIndex and nothing else.
@@ -78,11 +80,18 @@ class EtcdKV:
 
     async def _probe(self) -> None:
         """``problem`` is of now also where nobody calls: whoever watches our health may have stopped all who would."""
+        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(PROBE_SECONDS)
+            silence = loop.call_later(PROBE_SILENCE_SECONDS, self._note_silence)
             with contextlib.suppress(errors.StoreError):  # it is noted
                 await self.read_revision()
+                silence.cancel()
                 await self._learn_versions()
+            silence.cancel()
+
+    def _note_silence(self) -> None:
+        self.problem = f"etcd has not answered for {PROBE_SILENCE_SECONDS:.0f} s"
 
     async def close(self) -> None:
         """End watches, then connections. Idempotent."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import os
 import shutil
+import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +23,15 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 WAIT_SECONDS = 30.0
+
+
+def ready_status(server: ServerProcess) -> int:
+    connection = server.connection()
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 @pytest.fixture
@@ -106,21 +118,40 @@ def test_an_etcd_that_goes_away_and_returns(server_of: Callable[..., ServerProce
     code, answer = server.request("POST", CONFIGMAPS, {"metadata": {"name": "meanwhile"}})
     assert code in (503, 504), answer
     assert "etcd" in answer["message"]
-
-    def ready() -> bool:
-        connection = server.connection()
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        finally:
-            connection.close()
-
-    assert not ready()
+    assert ready_status(server) != 200
     etcd.start()
     etcd.wait_until_ready()
-    assert until(ready)
+    assert until(lambda: ready_status(server) == 200)
     assert until(lambda: server.request("POST", CONFIGMAPS, {"metadata": {"name": "after"}})[0] == 201)
     assert next(event for event in watch if event["object"]["metadata"]["name"] == "after")["type"] == "ADDED"
+    assert server.stop() == 0
+
+
+def test_an_etcd_that_is_silent_for_a_while(server_of: Callable[..., ServerProcess], etcd: EtcdProcess) -> None:
+    """Its process is stopped, so that nothing is refused or broken: the server says soon that it is not ready, and what kubectl watches
+    goes on as soon as etcd does."""
+    server = server_of()
+    server.start()
+    assert server.request("POST", CONFIGMAPS, {"metadata": {"name": "before"}})[0] == 201
+    env = {**os.environ, "KUBECONFIG": str(server.kubeconfig)}
+    command = ["kubectl", "get", "configmaps", "-w", "--output-watch-events", f"--request-timeout={WAIT_SECONDS:.0f}s"]
+    watch = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+    assert watch.stdout is not None
+    try:
+        assert watch.stdout.readline().split() == ["EVENT", "NAME", "DATA", "AGE"]
+        assert "before" in watch.stdout.readline()
+        os.kill(etcd.pid, signal.SIGSTOP)
+        stopped = time.monotonic()
+        until(lambda: ready_status(server) != 200)
+        assert time.monotonic() - stopped < 6
+        os.kill(etcd.pid, signal.SIGCONT)
+        until(lambda: ready_status(server) == 200)
+        until(lambda: server.request("POST", CONFIGMAPS, {"metadata": {"name": "after"}})[0] in (201, 409))
+        assert "after" in watch.stdout.readline()
+    finally:
+        os.kill(etcd.pid, signal.SIGCONT)
+        watch.kill()
+        watch.wait()
     assert server.stop() == 0
 
 

@@ -8,7 +8,7 @@ import datetime
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -49,6 +49,14 @@ class client:
 
     async def __aexit__(self, *_: object) -> None:
         await self._kv.close()
+
+
+async def become(true: Callable[[], bool]) -> None:
+    for _ in range(int(WAIT_SECONDS / 0.01)):
+        if true():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not become true")
 
 
 async def put(kv: api.KV, key: bytes, value: bytes = b"v") -> int:
@@ -121,6 +129,22 @@ async def test_without_a_connection_nothing_is_sent_and_the_servers_are_named(pr
         proxy.refuse = False
         assert await put(kv, b"a") == 2
         assert kv.problem == ""
+
+
+async def test_an_etcd_that_has_stopped_is_known_to_be_silent_before_a_call_has_failed(
+    etcd: EtcdProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks about our health need not wait until a call's own time is over."""
+    monkeypatch.setattr("storage.etcdclient.client.PROBE_SECONDS", 0.05)
+    monkeypatch.setattr("storage.etcdclient.client.PROBE_SILENCE_SECONDS", 0.2)
+    async with client(etcd.target, call_timeout_seconds=60.0) as kv, asyncio.timeout(WAIT_SECONDS):
+        os.kill(etcd.pid, signal.SIGSTOP)
+        try:
+            await become(lambda: bool(kv.problem))
+            assert kv.problem.startswith("etcd has not answered for")
+        finally:
+            os.kill(etcd.pid, signal.SIGCONT)
+        await become(lambda: not kv.problem)
 
 
 async def test_calls_and_watches_move_to_another_endpoint(etcd: EtcdProcess) -> None:
