@@ -15,10 +15,11 @@ a server whose caches may be behind other servers' writes catches up, and looks 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol, cast
-from urllib.parse import parse_qs
+from urllib.parse import unquote_plus
 
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.filters.asgi import ASGIApp, Receive, Scope, Send
@@ -175,7 +176,7 @@ async def _answer(scope: Scope, response: Response, error: StatusError) -> None:
 def _parse_query(raw: bytes) -> dict[str, list[str]]:
     """Raises StatusError 400."""
     text = raw.decode("latin-1")
-    if "%" not in text and "+" not in text and text.count("&") < QUERY_FIELDS_MAX:
+    if "%" not in text and "+" not in text and ";" not in text and text.count("&") < QUERY_FIELDS_MAX:
         # nothing is escaped, as in nearly every query of a client: five times as fast as the general way
         query: dict[str, list[str]] = {}
         for field in text.split("&"):
@@ -183,10 +184,19 @@ def _parse_query(raw: bytes) -> dict[str, list[str]]:
                 name, _, value = field.partition("=")
                 query.setdefault(name, []).append(value)
         return query
-    try:
-        return parse_qs(text, keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX, errors="replace")
-    except ValueError as error:
-        raise status.bad_request(f"the query of the request URL is not usable: {error}") from error
+    if text.count("&") >= QUERY_FIELDS_MAX:
+        raise status.bad_request(f"the query of the request URL is not usable: it has more than {QUERY_FIELDS_MAX} fields")
+    query = {}
+    for field in text.split("&"):
+        # as Go reads queries: a field with a bad escape or a semicolon is as good as absent
+        if not field or ";" in field or _BAD_ESCAPE(field):
+            continue
+        name, _, value = field.partition("=")
+        query.setdefault(unquote_plus(name), []).append(unquote_plus(value))
+    return query
+
+
+_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})").search
 
 
 def _unresolved(path: str, method: str) -> RequestInfo:

@@ -24,7 +24,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_HEADERS = ((b"content-type", b"text/plain; charset=utf-8"), (b"x-content-type-options", b"nosniff"))
+_TEXT = (b"content-type", b"text/plain; charset=utf-8")
+_NO_SNIFF = (b"x-content-type-options", b"nosniff")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,9 @@ class HealthEndpoints:
             return
         code, text = answer
         body = text.encode()
-        headers = [*_HEADERS, (b"content-length", str(len(body)).encode())]
+        headers = [_TEXT, (b"content-length", str(len(body)).encode())]
+        if scope["path"] in self._endpoints or code != 200:
+            headers.append(_NO_SNIFF)
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 

@@ -93,6 +93,10 @@ class ApiProtocol(HttpToolsProtocol):
             except httptools.HttpParserUpgrade as passed:
                 # an upgrade may be passed over (RFC 9110 §7.8); kubectl tries WebSockets for exec before it takes no for an answer
                 data = data[passed.args[0] :]
+            except httptools.HttpParserInvalidMethodError:
+                error = status.generic_method_not_allowed()
+                self._refuse_with(error.code, error.status)
+                return
             except httptools.HttpParserError:
                 self._refuse(400, "BadRequest", "the request is not HTTP/1.1 that can be understood")
                 return
@@ -183,6 +187,9 @@ class ApiProtocol(HttpToolsProtocol):
             exchange.wake()
 
     def _refuse(self, code: int, reason: str, message: str) -> None:
+        self._refuse_with(code, status.failure(code, reason, message))
+
+    def _refuse_with(self, code: int, answer: dict[str, Any]) -> None:
         """Answer what is no request, or ceased to be one before its answer began, and close."""
         if self.transport.is_closing():
             return
@@ -191,7 +198,7 @@ class ApiProtocol(HttpToolsProtocol):
             if exchange is not None and not exchange.response_complete:
                 exchange.disconnected = True
                 exchange.wake()
-            body = orjson.dumps(status.failure(code, reason, message))
+            body = orjson.dumps(answer)
             head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
             self.transport.write(STATUS_LINES[code] + head + body)
         self.transport.close()

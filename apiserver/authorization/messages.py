@@ -27,8 +27,11 @@ def forbidden(attributes: Attributes, reason: str) -> status.StatusError:
     if not a.is_resource_request:
         error = status.forbidden("", "", "", why)
         error.status.setdefault("details", {})
-        return error
-    return status.forbidden(a.group, a.resource, a.name, why)
+    else:
+        error = status.forbidden(a.group, a.resource, a.name, why)
+    # its text holds what the client sent: no browser may take it for a page
+    error.headers = {"X-Content-Type-Options": "nosniff"}
+    return error
 
 
 def _quoted(text: str) -> str:

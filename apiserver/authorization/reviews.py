@@ -132,7 +132,9 @@ def _subject(spec: dict[str, Any]) -> UserInfo:
 def _attribute_errors(spec: dict[str, Any]) -> list[FieldError]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
-        return [field_errors.invalid("spec.nonResourceAttributes", path, "cannot be specified in combination with resourceAttributes")]
+        # the names of Go's fields: the type that is shown is not the one of the wire
+        shown = {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
+        return [field_errors.invalid("spec.nonResourceAttributes", shown, "cannot be specified in combination with resourceAttributes")]
     if resource is None and path is None:
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         return [field_errors.invalid("spec.resourceAttributes", None, why)]

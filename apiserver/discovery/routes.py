@@ -33,25 +33,31 @@ def router(table: ResourceTable) -> APIRouter:
     """Serves what ``table`` holds at the time of each request."""
     discovery = _Discovery(table)
     routes = APIRouter()
-    for path, endpoint in (
-        ("/api", discovery.api),
-        ("/api/{version}", discovery.core_version),
-        ("/apis", discovery.apis),
-        ("/apis/{group}", discovery.group),
-        ("/apis/{group}/{version}", discovery.group_version),
-        ("/version", discovery.version),
+    for path, endpoint, any_method in (
+        ("/api", discovery.api, False),
+        ("/api/{version}", discovery.core_version, False),
+        # whoever answers for the groups does not look at the method
+        ("/apis", discovery.apis, True),
+        ("/apis/{group}", discovery.group, True),
+        ("/apis/{group}/{version}", discovery.group_version, False),
+        ("/version", discovery.version, False),
     ):
         for spelled in (path, path + "/"):
-            routes.add_route(spelled, only_get(endpoint), methods=METHODS, include_in_schema=False)
+            routes.add_route(spelled, told_by_status(endpoint, any_method=any_method), methods=METHODS, include_in_schema=False)
     return routes
 
 
 def only_get(endpoint: Endpoint) -> Endpoint:
     """Answers other methods, and StatusErrors, with a Status."""
+    return told_by_status(endpoint)
+
+
+def told_by_status(endpoint: Endpoint, *, any_method: bool = False) -> Endpoint:
+    """Answers StatusErrors, and methods that are not served, with a Status."""
 
     async def answer(request: Request) -> Response:
         try:
-            if request.method != "GET":
+            if request.method != "GET" and not any_method:
                 raise status.generic_method_not_allowed()
             return await endpoint(request)
         except StatusError as e:
@@ -83,7 +89,7 @@ def wants_indentation(request: Request) -> bool:
 
 
 def _page_not_found() -> Response:
-    return Response("404 page not found\n", 404, media_type="text/plain")
+    return Response("404 page not found\n", 404, {"X-Content-Type-Options": "nosniff"}, media_type="text/plain")
 
 
 class _Discovery:

@@ -49,8 +49,5 @@ class Response:
             (b"content-length", str(len(body)).encode()),
         ]
         headers += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in error.headers.items()]
-        if error.code == 403:
-            # its text holds what the client sent: no browser may take it for a page
-            headers.append((b"x-content-type-options", b"nosniff"))
         await self({"type": "http.response.start", "status": error.code, "headers": headers})
         await self({"type": "http.response.body", "body": body})

@@ -15,7 +15,7 @@ from apiserver.request.request_context import RequestContext
 
 
 async def create(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
-    negotiated = negotiate(context.headers, context.query, list_of_objects=False)
+    negotiated = negotiate(context.headers, context.query, list_of_objects=False, go_type=scope.go_type)
     namespace = context.info.namespace if scope.info.namespaced else ""
     media_type = body_type(context.headers)
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)

@@ -9,7 +9,7 @@ import orjson
 from apiserver.handlers import response
 from apiserver.handlers.reading import listed, send_list, send_stored
 from apiserver.handlers.response import Send
-from apiserver.handlers.scope import ResourceScope, cannot_be_handled, json_of, unrecognized
+from apiserver.handlers.scope import ResourceScope, cannot_be_handled, json_of, kind_and_version, unrecognized
 from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
 from apiserver.registry import deletion
@@ -42,7 +42,7 @@ _RETURN_OBJECT = frozenset(
 
 
 async def delete(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
-    negotiated = negotiate(context.headers, context.query, list_of_objects=False)
+    negotiated = negotiate(context.headers, context.query, list_of_objects=False, go_type=scope.go_type)
     info = context.info
     options = await read_options(context, receive, limit_bytes)
     namespace = info.namespace if scope.info.namespaced else ""
@@ -67,7 +67,7 @@ def deleted_status(scope: ResourceScope, name: str, metadata: dict[str, Any]) ->
 
 async def delete_collection(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
     """Objects are deleted one after the other; those that vanish meanwhile are passed over (upstream, DeleteCollection)."""
-    negotiated = negotiate(context.headers, context.query, list_of_objects=True)
+    negotiated = negotiate(context.headers, context.query, list_of_objects=True, go_type=scope.go_type + "List")
     selecting = list_options(context.query)
     options = await read_options(context, receive, limit_bytes)
     write = write_of(context, options)
@@ -111,15 +111,23 @@ def _from_query(context: RequestContext) -> DeleteOptions:
     )
 
 
+#: where Kubernetes looks up the kind of a delete's body
+_OPTIONS_SCHEME = "pkg/apis/meta/internalversion/scheme/register.go:27"
+
+
 def _from_body(body: bytes, context: RequestContext) -> DeleteOptions:
     original = body
     try:
         body = json_of(body, body_type(context.headers), "DeleteOptions")
         value = orjson.loads(body)
     except ValueError as error:
+        kind_and_version(body, "DeleteOptions")  # tells what is wrong in Go's words
         raise unrecognized("DeleteOptions", f"couldn't get version/kind; json parse error: {error}", original) from error
-    if not isinstance(value, dict) or value.get("kind", "DeleteOptions") != "DeleteOptions":
-        raise unrecognized("DeleteOptions", "the body is no DeleteOptions", original)
+    if not isinstance(value, dict):
+        kind_and_version(body, "DeleteOptions")
+    kind, version = value.get("kind") or "DeleteOptions", value.get("apiVersion") or "v1"
+    if kind != "DeleteOptions":
+        raise status.bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{_OPTIONS_SCHEME}"')
     preconditions = _typed(value, "preconditions", dict) or {}
     grace = _typed(value, "gracePeriodSeconds", int)
     return DeleteOptions(

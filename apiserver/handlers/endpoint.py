@@ -80,10 +80,10 @@ class ResourceEndpoint:
         return found
 
     async def _serve(self, info: RequestInfo, context: RequestContext, receive: Receive, send: Send) -> None:
+        if info.verb == "proxy":
+            # /api/v1/proxy/… went with 1.10, the verb did not
+            raise status.generic_not_found()
         scope = self.scope(info.group, info.version, info.resource)
-        warning = self._deprecations.get((info.group, info.version, info.resource))
-        if warning is not None:
-            context.warn(warning)
         if scope is None:
             found = self._registry.table.lookup(info.group, info.version, info.resource)
             if found is None and await self._registry.catch_up(info.group):
@@ -96,20 +96,25 @@ class ResourceEndpoint:
                 await self._unknown(info, context, send)
                 return
             check_place(found, info)
+            check_method(context)
             check_verb(found.verbs, info.verb, named=len(info.parts) > 1)
+            self._warn(info, context)
             await self._virtual(found, context, receive, send)
             return
         resource = scope.info
         if resource.builtin:
             check_place(resource, info)
+            check_method(context)
         elif not custom_resources.check(resource, context):
             await response.send_text(send, context, 404, response.NOT_FOUND_TEXT)
             return
         if info.subresource:
+            self._warn(info, context)
             await self._subresources.serve(scope, context, receive, send)
             return
         verb = info.verb
         check_verb(resource.verbs, verb, named=len(info.parts) > 1)
+        self._warn(info, context)
         if verb == "get":
             await get(scope, context, send)
         elif verb == "list":
@@ -131,6 +136,11 @@ class ResourceEndpoint:
         else:
             await delete_collection(scope, context, receive, send, self._max_body_bytes)
 
+    def _warn(self, info: RequestInfo, context: RequestContext) -> None:
+        warning = self._deprecations.get((info.group, info.version, info.resource))
+        if warning is not None:
+            context.warn(warning)
+
     async def _unknown(self, info: RequestInfo, context: RequestContext, send: Send) -> None:
         """A group that is not served has no handler at all, nor has a missing resource among custom ones; within a built-in group the
         resource is missing."""
@@ -150,6 +160,12 @@ def check_place(resource: ResourceInfo, info: RequestInfo) -> None:
         raise status.generic_not_found()
     if len(info.parts) > 3 and info.subresource != "proxy":
         raise status.generic_not_found()
+
+
+def check_method(context: RequestContext) -> None:
+    """HEAD is authorized as GET and then not served: built-in resources have no route for it."""
+    if context.method == "HEAD":
+        raise status.generic_method_not_allowed()
 
 
 _ITEM_VERBS = frozenset(("get", "update", "patch", "delete"))

@@ -27,7 +27,7 @@ async def patch(
     scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int, subresource: str = ""
 ) -> None:
     """``subresource`` is "", "status" or another whose body is the whole object."""
-    negotiated = negotiation.negotiate(context.headers, context.query, list_of_objects=False)
+    negotiated = negotiation.negotiate(context.headers, context.query, list_of_objects=False, go_type=scope.go_type)
     info, store = context.info, scope.store
     namespace = info.namespace if scope.info.namespaced else ""
     patch_type = negotiation.patch_type(context.headers, strategic=scope.info.builtin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from apiserver.handlers import response
@@ -9,7 +10,7 @@ from apiserver.handlers import scope as scopes
 from apiserver.handlers.create import check_namespace
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
-from apiserver.machinery import field_errors, labels, objects, status
+from apiserver.machinery import field_errors, go_json, labels, objects, status, timestamps
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.objectstore.interface import Selection
@@ -20,7 +21,7 @@ from apiserver.registry.store import Store
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
 from apiserver.request.negotiation import body_type, negotiate
-from apiserver.request.options import META_GROUP, write_options
+from apiserver.request.options import META_GROUP, integer, text, write_options
 from apiserver.request.request_context import RequestContext
 
 STREAMS = frozenset(("log", "exec", "attach", "portforward", "proxy"))
@@ -35,6 +36,8 @@ async def stream(scope: ResourceScope, context: RequestContext) -> None:
     """logs, exec, attach, port-forward: nodes here are hollow and run no containers, which is all that can be said."""
     info = context.info
     store = scope.store
+    if info.subresource == "log":
+        _check_log_options(context.query, info.name)
     found = store.decode(await store.get(info.namespace if scope.info.namespaced else "", info.name))
     if scope.info.resource != "pods":
         raise status.service_unavailable(f"{scope.info.resource} {info.name!r} cannot be proxied to: nothing listens behind it")
@@ -52,6 +55,30 @@ async def stream(scope: ResourceScope, context: RequestContext) -> None:
             {"name": info.name, "kind": "pods"},
         )
     )
+
+
+def _check_log_options(query: Mapping[str, list[str]], name: str) -> None:
+    """PodLogOptions: numbers and moments that are none (400), then what does not go together (422)."""
+    since, limit, tail = (integer(query, option) for option in ("sinceSeconds", "limitBytes", "tailLines"))
+    moment = text(query, "sinceTime")
+    if moment:
+        try:
+            timestamps.parse_time(moment)
+        except ValueError as error:
+            shown = go_json.quote(moment)
+            why = f'parsing time {shown} as "2006-01-02T15:04:05Z07:00": cannot parse {shown} as "2006"'
+            raise status.bad_request(why) from error
+    errors = []
+    if tail is not None and tail < 0:
+        errors.append(field_errors.invalid("tailLines", tail, "must be greater than or equal to 0"))
+    if limit is not None and limit < 1:
+        errors.append(field_errors.invalid("limitBytes", limit, "must be greater than 0"))
+    if since is not None and moment:
+        errors.append(field_errors.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    elif since is not None and since < 1:
+        errors.append(field_errors.invalid("sinceSeconds", since, "must be greater than 0"))
+    if errors:
+        raise status.invalid("", "PodLogOptions", name, errors)
 
 
 def _check_container(pod: Object, asked: str) -> None:

@@ -30,7 +30,7 @@ _LIST_EXPIRED = "The resourceVersion for the provided list is too old."
 
 
 async def get(scope: ResourceScope, context: RequestContext, send: Send) -> None:
-    negotiated = negotiate(context.headers, context.query, list_of_objects=False)
+    negotiated = negotiate(context.headers, context.query, list_of_objects=False, go_type=scope.go_type)
     store, info = scope.store, context.info
     min_revision = -1
     if context.query and (asked := text(context.query, "resourceVersion")):
@@ -62,7 +62,7 @@ def bad_version(scope: ResourceScope, error: resource_version.ResourceVersionErr
 
 
 async def list_(scope: ResourceScope, context: RequestContext, send: Send) -> None:
-    negotiated = negotiate(context.headers, context.query, list_of_objects=True)
+    negotiated = negotiate(context.headers, context.query, list_of_objects=True, go_type=scope.go_type + "List")
     if negotiated.form is Form.TABLE:
         forms.include_object(context)
     options = list_options(context.query)

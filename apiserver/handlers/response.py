@@ -87,7 +87,14 @@ def encode(negotiated: Negotiated, obj: Mapping[str, Any]) -> bytes:
 
 
 async def send_text(send: Send, context: RequestContext, code: int, text: str) -> None:
-    await send_bytes(send, context, code, text.encode(), media_type="text/plain; charset=utf-8")
+    body = text.encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"content-length", b"%d" % len(body)),
+    ]
+    await send({"type": "http.response.start", "status": code, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 NOT_FOUND_TEXT = "404 page not found\n"

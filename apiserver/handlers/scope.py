@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: What a refusal shows of a body that it could not make sense of.
 SUMMARY_LENGTH = 30
+#: What Kubernetes calls the registry of its built-in types where it says that one is missing.
+SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 #: Characters of a User-Agent that name a field manager.
 MANAGER_LENGTH_MAX = 128
 
@@ -48,6 +50,11 @@ class ResourceScope:
         if self._printer is None:
             self._printer = columns.printer_for(self.info, minor_of(self.schemas.kubernetes_version))
         return self._printer
+
+    @property
+    def go_type(self) -> str:
+        """What Kubernetes' messages call an object of the resource."""
+        return f"*{go_package(self.info.group)}.{self.info.kind}" if self.info.builtin else "*unstructured.Unstructured"
 
     @property
     def column_definitions(self) -> list[Object]:
@@ -120,6 +127,8 @@ def decode_as(
     repeated = yaml_bodies.duplicate_keys(body) if media_type == YAML and options.field_validation != "Ignore" else ()
     if media_type != JSON:
         body = json_of(body, media_type, kind)
+    if info.builtin and body.strip() == b"null":
+        body = b"{}"
     said_kind, said_version = "", ""
     try:
         decoded = schemas.kind(info.group, info.version, kind).decode(body)
@@ -134,13 +143,15 @@ def decode_as(
         check_custom_identity(info, obj, body)
     said_kind, said_version = obj.get("kind") or kind, obj.get("apiVersion") or info.api_version
     if said_kind != kind or said_version != info.api_version:
+        if said_version.count("/") > 1:
+            raise unrecognized(kind, f"unexpected GroupVersion string: {said_version}", body)
         version = said_version.rpartition("/")[2]
-        if said_kind == kind and said_version.rpartition("/")[0] == info.group:
+        if said_kind == kind and said_version.rpartition("/")[0] == info.group and schemas.has_kind(info.group, version, kind):
             message = f"the API version in the data ({said_version}) does not match the expected API version ({info.api_version})"
             raise status.bad_request(message)
         group = said_version.rpartition("/")[0]
         if schemas.has_kind(group, version, said_kind):
-            why = f"converting ({said_version}.{said_kind}) to ({info.api_version}.{kind}): unknown conversion"
+            why = f"converting ({version}.{said_kind}) to ({go_package(info.group)}.{kind}): unknown conversion"
         else:
             why = _no_kind(said_kind, said_version)
         raise cannot_be_handled(said_kind, version, kind, why)
@@ -164,8 +175,13 @@ def check_custom_identity(info: ResourceInfo, obj: Object, body: bytes) -> None:
         raise status.invalid(info.group, kind, objects.name(obj), [error])
 
 
+def go_package(group: str) -> str:
+    """The Go package of a group's internal types, by which some messages call them."""
+    return group.partition(".")[0] or "core"
+
+
 def _no_kind(kind: str, api_version: str) -> str:
-    return f'no kind "{kind}" is registered for version "{api_version}" in the scheme of this server'
+    return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{SCHEME}"'
 
 
 def json_of(body: bytes, media_type: str, kind: str) -> bytes:
@@ -231,10 +247,13 @@ def cannot_be_handled(said_kind: str, version: str, kind: str, why: str) -> stat
 
 
 def unrecognized(kind: str, why: str, body: bytes) -> status.StatusError:
-    shown = body[:SUMMARY_LENGTH].decode("utf-8", "replace")
-    if len(body) > SUMMARY_LENGTH:
-        shown += " ..."
-    summary = f"{body[:SUMMARY_LENGTH].hex()} {shown}"
+    """``body`` is shown by its beginning, as text only where that looks like an object."""
+    summary = "<empty>"
+    if body:
+        start = body[:SUMMARY_LENGTH]
+        summary = start.decode("utf-8", "replace") if body.startswith(b"{") else start.hex()
+        if len(body) > SUMMARY_LENGTH:
+            summary += " ..."
     return status.bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({summary})")
 
 

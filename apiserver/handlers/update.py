@@ -19,7 +19,7 @@ async def update(
     scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int, subresource: str = ""
 ) -> None:
     """``subresource`` is "", "status" or another whose body is the whole object."""
-    negotiated = negotiate(context.headers, context.query, list_of_objects=False)
+    negotiated = negotiate(context.headers, context.query, list_of_objects=False, go_type=scope.go_type)
     info, store = context.info, scope.store
     namespace = info.namespace if scope.info.namespaced else ""
     media_type = body_type(context.headers)

@@ -56,9 +56,9 @@ class FieldError:
 
 
 def _shown(value: Any) -> str:
-    """A bad value as Go's ``%#v`` or JSON would show it: strings quoted, numbers bare, null as ``null``."""
-    if value is None:
-        return "null"
+    """A bad value as Go shows it: strings quoted as ``%q`` does, numbers bare, all else as JSON."""
+    if isinstance(value, str):
+        return go_json.quote(value)
     if isinstance(value, float):
         return go_json.number(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -22,9 +22,28 @@ class GoError(ValueError):
     """The text is what Go's error says."""
 
 
+_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\", '"': '\\"'}
+
+
 def quote(text: str) -> str:
-    """Go's ``%q`` for what users send: JSON's escapes, with printable letters as they are."""
-    return json.dumps(text, ensure_ascii=False)
+    """Go's ``%q``: printable characters as they are, others by their number."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_ESCAPES.get(c) or (c if is_printable(c) else _by_number(c)) for c in text) + '"'
+
+
+def is_printable(character: str) -> bool:
+    """``unicode.IsPrint``: of the spaces it knows one alone, as Python does."""
+    return character.isprintable()
+
+
+def _by_number(character: str) -> str:
+    number_ = ord(character)
+    if number_ < 0x80:
+        return f"\\x{number_:02x}"
+    if 0xD800 <= number_ < 0xE000:
+        return "\ufffd"
+    return f"\\u{number_:04x}" if number_ < 0x10000 else f"\\U{number_:08x}"
 
 
 def parse_uint(text: str) -> int:
@@ -76,13 +95,12 @@ def _shown_byte(data: bytes, position: int) -> str:
 def decode_json(data: bytes) -> Any:
     """The value of a JSON text. ``GoError`` says what ``encoding/json`` would in the common cases."""
     try:
-        value = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
-        # half of a surrogate pair, which only an escape can write, is no character: Go reads U+FFFD
-        return _without_surrogates(value) if b"\\u" in data else value
-    except UnicodeDecodeError as e:
-        raise GoError(f"invalid character {_shown_byte(data, e.start)} looking for beginning of value") from e
+        text = data.decode("utf-8", "surrogateescape")
+        value = json.loads(text, parse_constant=_no_constant)
+        # what is no UTF-8, and half of a surrogate pair, which only an escape can write, is no character: Go reads U+FFFD
+        return value if text.isascii() and "\\u" not in text else _without_surrogates(value)
     except json.JSONDecodeError as e:
-        position = len(e.doc[: e.pos].encode("utf-8"))
+        position = len(e.doc[: e.pos].encode("utf-8", "surrogateescape"))
         shown = _shown_byte(data, position)
         if not shown:
             raise GoError("unexpected end of JSON input") from e

@@ -98,6 +98,12 @@ def not_acceptable(accepted: Sequence[str]) -> StatusError:
     return StatusError(failure(406, "NotAcceptable", message))
 
 
+def wrong_metadata_form(form: str, *, is_list: bool, go_type: str) -> StatusError:
+    what = "a list" if is_list else "not a list"
+    shown = f" ({go_type})" if go_type else ""
+    return StatusError(failure(406, "NotAcceptable", f"you requested {form}, but the requested object is {what}{shown}"))
+
+
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
     return StatusError(failure(415, "UnsupportedMediaType", message))

@@ -99,3 +99,5 @@ def _from_protobuf(value: bytes) -> dict[str, Any]:
         raise UnreadableValueError(Unreadable.UNKNOWN_TYPE, str(error)) from error
     except protobuf.ProtobufError as error:
         raise UnreadableValueError(Unreadable.DAMAGED, str(error)) from error
+    except RecursionError as error:
+        raise UnreadableValueError(Unreadable.DAMAGED, "objects within objects too deep") from error

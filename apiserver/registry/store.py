@@ -347,7 +347,10 @@ class Store:
         """UID precondition and optimistic lock."""
         uid = metadata.get("uid")
         if uid and uid != before.get("uid"):
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before.get('uid', '')}"
+            failed = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before.get('uid', '')}"
+            place = "/".join(part for part in (self.info.storage_prefix, before.get("namespace"), name) if part)
+            # what the store of upstream says
+            why = f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: {failed}"
             raise status.conflict(self.info.group, self.info.resource, name, why)
         version = metadata.get("resourceVersion") or ""
         try:

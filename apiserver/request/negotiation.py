@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -61,10 +62,11 @@ _FORMS = {form.value: form for form in Form if form is not Form.OBJECT}
 _remembered: dict[bytes, tuple[Negotiated, ...]] = {}
 
 
-def negotiate(headers: Mapping[bytes, bytes], query: Mapping[str, list[str]], *, list_of_objects: bool, watch: bool = False) -> Negotiated:
-    """The form for this request; raises 406. ``PartialObjectMetadata`` is for single objects and watches, its ``…List`` for lists.
-
-    Upstream takes ``as=PartialObjectMetadata`` on a list only for watches, and skips a clause that does not fit the request.
+def negotiate(
+    headers: Mapping[bytes, bytes], query: Mapping[str, list[str]], *, list_of_objects: bool, watch: bool = False, go_type: str = ""
+) -> Negotiated:
+    """The form for this request; raises 406. ``PartialObjectMetadata`` is for single objects and watches, its ``…List`` for lists: the
+    wrong one of them is refused, also where another clause would do. ``go_type`` is what the refusal calls the answer.
     """
     accept = headers.get(b"accept", b"")
     if accept in (b"", b"*/*", b"application/json"):
@@ -78,10 +80,8 @@ def negotiate(headers: Mapping[bytes, bytes], query: Mapping[str, list[str]], *,
                 _remembered.clear()
             clauses = _remembered[accept] = tuple(_clauses(accept.decode("latin-1")))
         for clause in clauses:
-            if clause.form is Form.METADATA_LIST and not list_of_objects:
-                continue
-            if clause.form is Form.METADATA and list_of_objects:
-                continue
+            if clause.form is (Form.METADATA if list_of_objects else Form.METADATA_LIST):
+                raise status.wrong_metadata_form(clause.form.value, is_list=list_of_objects, go_type=go_type)
             if watch and clause.media_type == YAML:
                 continue
             chosen = clause
@@ -140,9 +140,18 @@ def _media_type(range_: str) -> tuple[str, int]:
 
 
 def content_type(headers: Mapping[bytes, bytes]) -> str:
-    """The media type of the body, lower case, without parameters; "" where none is said."""
+    """The media type of the body, lower case, without parameters; "" where none is said. One whose parameters are none is no type at
+    all (``mime.ParseMediaType``) and comes back as it is."""
     value = headers.get(b"content-type", b"")
-    return value.partition(b";")[0].strip().lower().decode("latin-1")
+    media_type, semicolon, parameters = value.partition(b";")
+    if semicolon and not _PARAMETERS(parameters):
+        media_type = value
+    return media_type.strip().lower().decode("latin-1")
+
+
+_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+#: RFC 9110 §5.6.6; what stands behind the semicolon of a media type
+_PARAMETERS = re.compile(rb'\s*(?:%s\s*=\s*(?:%s|"(?:[^"\\]|\\.)*")\s*(?:;\s*|$))*' % (_TOKEN, _TOKEN)).fullmatch
 
 
 def body_type(headers: Mapping[bytes, bytes]) -> str:

@@ -56,7 +56,7 @@ def text(query: Query, name: str) -> str:
 
 
 def integer(query: Query, name: str) -> int | None:
-    """A 64-bit integer, None where it is not given; raises 400, for an empty text too."""
+    """A 64-bit integer, None where it is not given; raises 400, also for an empty one."""
     values = query.get(name)
     if not values:
         return None
@@ -169,9 +169,10 @@ def field_manager_errors(manager: str) -> list[FieldError]:
     errors = []
     if len(manager.encode()) > FIELD_MANAGER_MAX_LENGTH:
         errors.append(field_errors.too_long("fieldManager", FIELD_MANAGER_MAX_LENGTH))
-    for position, character in enumerate(manager):
-        if not character.isprintable():
-            why = f"should only contain printable characters (character at position {position})"
+    position = 0
+    for character in manager:
+        if not go_json.is_printable(character):
+            why = f"invalid character U+{ord(character):04X} (at position {position})"
             errors.append(field_errors.invalid("fieldManager", manager, why))
-            break
+        position += len(character.encode())
     return errors

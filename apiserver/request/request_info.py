@@ -42,8 +42,9 @@ def resolve(method: str, path: str, query: Mapping[str, list[str]]) -> RequestIn
 
 def _parse(method: str, path: str) -> RequestInfo:
     nothing = RequestInfo(is_resource_request=False, path=path, verb=method.lower())
-    parts = [part for part in path.split("/") if part] if "//" in path else path.strip("/").split("/")
-    if len(parts) < 3:
+    # an empty part is one that names nothing: what stands behind two slashes is not found
+    parts = path.strip("/").split("/")
+    if len(parts) < 3 or path.startswith("//"):
         return nothing
     prefix = parts[0]
     if prefix == "api":

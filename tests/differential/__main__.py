@@ -1,81 +1,64 @@
-"""Record what a real API server answers: ``python -m tests.differential URL TOKEN FILE [--builtin]``.
-
-The server has to serve custom resources (apiextensions-apiserver of the version in the file's name); ``--builtin``: config maps are asked
-for instead. Revision 1 has to be compacted, as it is some minutes after a server's start.
-"""
+"""See the package."""
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import json
-import ssl
+import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-import aiohttp
+from tests.differential.differences import ACCEPTED, LOOSE
+from tests.differential.exchange import Server, send
+from tests.differential.requests import REQUESTS
 
-from tests.differential import list_watch
-from tests.differential.list_watch import Ask, Server
-
-SECONDS_MAX = 60
-
-DEFINITION: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "gadgets.differential.example.com"},
-    "spec": {
-        "group": "differential.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "gadgets", "kind": "Gadget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
-GROUP = "/apis/differential.example.com/v1"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+HERE = Path(__file__).parent
 
 
-def over(session: aiohttp.ClientSession, url: str) -> Ask:
-    async def ask(method: str, path: str, query: dict[str, str], accept: str, body: Any) -> tuple[int, list[Any]]:
-        async with session.request(method, url + path, params=query, headers={"accept": accept}, json=body) as answer:
-            return answer.status, list_watch.parsed(await answer.read())
+def answers(server: Server) -> dict[str, Any]:
+    """By the requests' names. Those that only prepare are made, and left out."""
+    found = {}
+    for ask in REQUESTS:
+        answer = send(server, ask)
+        if not ask.quiet:
+            found[ask.name] = without_body(answer) if ask.name in LOOSE else answer
+    return found
 
-    return ask
+
+def without_body(answer: dict[str, Any]) -> dict[str, Any]:
+    return {**answer, "body": "<not compared>"}
 
 
-async def record(url: str, token: str, builtin: bool) -> dict[str, Any]:
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    headers = {"authorization": f"Bearer {token}"}
-    timeout = aiohttp.ClientTimeout(total=SECONDS_MAX)
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context, limit=0), headers=headers, timeout=timeout) as session:
-        ask = over(session, url)
-        if builtin:
-            return await list_watch.everything(Server(ask, "/api/v1", "configmaps", "ConfigMap", "kube-public"))
-        await ask("POST", DEFINITIONS, {}, "application/json", DEFINITION)
-        await asyncio.sleep(3)
-        try:
-            return await list_watch.everything(Server(ask, GROUP, "gadgets", "Gadget"))
-        finally:
-            await ask("DELETE", f"{DEFINITIONS}/{DEFINITION['metadata']['name']}", {}, "application/json", None)
+def expected() -> dict[str, Any]:
+    """A real server's answers, with ours where they are meant to differ."""
+    recorded, accepted = (json.loads((HERE / name).read_text()) for name in ("recorded-1.20.json", "accepted.json"))
+    return {**recorded, **accepted}
+
+
+def write(name: str, found: dict[str, Any]) -> None:
+    (HERE / name).write_text(json.dumps(found, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("url")
-    parser.add_argument("token")
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--builtin", action="store_true")
-    flags = parser.parse_args()
-    found = asyncio.run(record(flags.url, flags.token, flags.builtin))
-    flags.file.write_text(json.dumps(found, indent=0, ensure_ascii=False) + "\n")
+    command, url, token, *more = sys.argv[1:]
+    parts = urlsplit(url)
+    found = answers(Server(host=parts.hostname or "127.0.0.1", port=parts.port or 443, token=token))
+    if command == "record":
+        write(more[0], found)
+    elif command == "accept":
+        write("accepted.json", {name: answer for name, answer in found.items() if name in ACCEPTED})
+    else:
+        compare(found)
+
+
+def compare(found: dict[str, Any]) -> None:
+    wanted = expected()
+    for name, answer in found.items():
+        if answer != wanted[name]:
+            print(name)
+            for key in ("code", "headers", "body"):
+                if answer[key] != wanted[name][key]:
+                    print(f"   {key}\n     wanted {json.dumps(wanted[name][key])[:600]}\n     ours   {json.dumps(answer[key])[:600]}")
 
 
 if __name__ == "__main__":

@@ -98,6 +98,9 @@ class ServiceCidrStrategy(Strategy):
     def default(self, obj: Object) -> None:
         obj.setdefault("status", {})
 
+    def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
+        obj["status"] = {}
+
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
         return networking.service_cidr(obj)
 

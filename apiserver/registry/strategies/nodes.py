@@ -29,8 +29,9 @@ class NodeStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         if spec.get("podCIDRs") and not spec.get("podCIDR"):
             spec["podCIDR"] = spec["podCIDRs"][0]
-        elif spec.get("podCIDR") and not spec.get("podCIDRs"):
-            spec["podCIDRs"] = [spec["podCIDR"]]
+        elif spec.get("podCIDR"):
+            # the older field wins where they differ
+            spec["podCIDRs"] = [spec["podCIDR"], *(spec.get("podCIDRs") or ())[1:]]
 
     def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
         """Status included: the kubelet registers with it."""

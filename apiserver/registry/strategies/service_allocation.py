@@ -167,8 +167,11 @@ def _allocate(allocators: ServiceAllocators, taken: _Taken, spec: Object, had: O
             if port.get("nodePort") and not _had_port(had, port["nodePort"]):
                 taken.node_port(f"spec.ports[{i}].nodePort", port["nodePort"])
     if needs_health_check(spec):
-        wanted = spec.get("healthCheckNodePort") or 0
-        if not wanted or wanted != had.get("healthCheckNodePort"):
+        wanted, before = spec.get("healthCheckNodePort") or 0, had.get("healthCheckNodePort") or 0
+        if before and wanted != before and needs_health_check(had):
+            words = "cannot change healthCheckNodePort on loadBalancer service with externalTraffic=Local during update"
+            return [field_errors.invalid("spec.healthCheckNodePort", wanted, words)]
+        if not wanted or wanted != before:
             spec["healthCheckNodePort"] = taken.node_port("spec.healthCheckNodePort", wanted)
     return []
 

@@ -40,7 +40,8 @@ def config_map(obj: Part) -> list[FieldError]:
         checked(out, f"binaryData[{key}]", key, names.config_map_key)
         size += decoded_length(value)
     if size > DATA_BYTES_MAX:
-        out.append(too_long("", DATA_BYTES_MAX))
+        # the path of a field without a name
+        out.append(too_long("[]", DATA_BYTES_MAX))
     return out
 
 
@@ -191,10 +192,14 @@ def node_update(new: Part, old: Part) -> list[FieldError]:
         out.append(forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid'))
     if taints := have.get("taints"):
         scheduling.taints(out, "metadata.taints", taints)
-    changeable = ("podCIDR", "podCIDRs", "providerID", "unschedulable", "taints", "configSource")
+    changeable = ["unschedulable", "taints", "configSource"]
+    if not had.get("podCIDRs"):
+        changeable += ["podCIDR", "podCIDRs"]
+    if not had.get("providerID"):
+        changeable.append("providerID")
     rest, old_rest = ({k: v for k, v in spec.items() if k not in changeable} for spec in (have, had))
     if not equal(rest, old_rest):
-        out.append(forbidden("", "node updates may only change labels, taints, or capacity"))
+        out.append(forbidden("[]", "node updates may only change labels, taints, or capacity"))
     return out
 
 

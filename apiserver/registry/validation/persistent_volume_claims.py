@@ -102,9 +102,11 @@ def update(new: Part, old: Part) -> list[FieldError]:
             kept["storageClassName"] = had.get("storageClassName")
     size, old_size = _storage(have), _storage(had)
     bound = ((new.get("status") or _NOTHING).get("phase")) == "Bound"
-    if bound:
-        kept["resources"] = {**(have.get("resources") or {}), "requests": (had.get("resources") or _NOTHING).get("requests")}
-        kept["volumeAttributesClassName"] = had.get("volumeAttributesClassName")
+    if bound and (have.get("resources") or _NOTHING).get("requests"):
+        requests = {**have["resources"]["requests"], "storage": old_size}
+        kept["resources"] = {**have["resources"], "requests": {k: v for k, v in requests.items() if v is not None}}
+    # the class of a claim's attributes may change; what it may change to is asked below
+    kept["volumeAttributesClassName"] = had.get("volumeAttributesClassName")
     if not _equal_specs(kept, had):
         out.append(forbidden("spec", f"{_IMMUTABLE}\n{spec_diff.describe(had, kept)}"))
     if quantities.amount(size) < quantities.amount(old_size):
@@ -113,7 +115,20 @@ def update(new: Part, old: Part) -> list[FieldError]:
         if quantities.amount(size) <= quantities.amount(actual):
             out.append(forbidden("spec.resources.requests.storage", "field can not be less than status.capacity"))
     immutable(out, "volumeMode", have.get("volumeMode"), had.get("volumeMode"))
+    _attributes_class(out, have.get("volumeAttributesClassName"), had.get("volumeAttributesClassName"), old.get("status") or _NOTHING)
     return out
+
+
+def _attributes_class(out: Errors, new: str | None, old: str | None, status: Part) -> None:
+    """A class may be taken away only as long as the volume has none of its attributes yet."""
+    path = "spec.volumeAttributesClassName"
+    if old is None or new == old:
+        return
+    if new is None and status.get("currentVolumeAttributesClassName") is not None:
+        words = "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil"
+        out.append(forbidden(path, words))
+    elif new == "":
+        out.append(forbidden(path, "update from non-nil value to an empty string is forbidden"))
 
 
 def _storage(found: Part) -> Any:
@@ -123,10 +138,15 @@ def _storage(found: Part) -> Any:
 def _equal_specs(new: Part, old: Part) -> bool:
     if equal(new, old):
         return True
-    size, old_size = _storage(new), _storage(old)
-    if size is None or old_size is None or not quantities.same_amount(size, old_size):
-        return False
-    return equal({**new, "resources": None}, {**old, "resources": None})
+    return equal({**new, "resources": None}, {**old, "resources": None}) and all(
+        _equal_amounts((new.get("resources") or _NOTHING).get(side) or {}, (old.get("resources") or _NOTHING).get(side) or {})
+        for side in ("requests", "limits")
+    )
+
+
+def _equal_amounts(new: Part, old: Part) -> bool:
+    """Quantities are compared by what they come to, not by how they are written."""
+    return new.keys() == old.keys() and all(quantities.same_amount(new[name], old[name]) for name in new)
 
 
 def status_update(new: Part, old: Part) -> list[FieldError]:

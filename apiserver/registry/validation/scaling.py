@@ -262,6 +262,6 @@ def runtime_class(obj: Part) -> list[FieldError]:
 
 
 def runtime_class_update(new: Part, old: Part) -> list[FieldError]:
-    out: Errors = []
+    out = runtime_class(new)
     immutable(out, "handler", new.get("handler"), old.get("handler"))
     return out

@@ -52,7 +52,9 @@ def decode(body: bytes) -> Object:
     message = table.message_of(api_version, kind)
     if message is None:
         raise UnknownKindError(f"no protobuf form of {api_version}, Kind={kind} is known")
-    return {"apiVersion": api_version, "kind": kind, **decode_message(message, raw)}
+    from apiserver.schemas.protobuf import message_reader  # which falls back on what is here
+
+    return {"apiVersion": api_version, "kind": kind, **message_reader.read(message, raw)}
 
 
 def decode_message(message: str, data: bytes, depth: int = 0) -> Any:

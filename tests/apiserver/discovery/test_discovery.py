@@ -182,7 +182,7 @@ async def test_the_best_quality_wins(table: ResourceTable) -> None:
     ("method", "path", "code", "reason"),
     [
         ("POST", "/apis/apps/v1", 405, "MethodNotAllowed"),
-        ("DELETE", "/apis", 405, "MethodNotAllowed"),
+        ("DELETE", "/apis/apps/v1", 405, "MethodNotAllowed"),
         ("GET", "/apis/apps/v1beta9", 404, "NotFound"),
         ("GET", "/api/v2", 404, "NotFound"),
     ],

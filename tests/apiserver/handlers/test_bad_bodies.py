@@ -19,7 +19,7 @@ CM = "/api/v1/namespaces/ns-a/configmaps"
         (b'{"metadata": {"name": "a"', "json parse error"),
         (b"[1, 2]", "json parse error"),
         (b"", "json parse error"),
-        (b"null", "json parse error"),
+        (b"7", "json parse error"),
         (b'"text"', "json parse error"),
         (b'{"metadata": {"name": "a"}, "data": [1]}', "ConfigMap in version"),
         (b'{"metadata": {"name": "a"}, "data": {"k": 1}}', "ConfigMap in version"),

@@ -21,7 +21,6 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
         (f"{PROTOBUF},application/json", False, (JSON, Form.OBJECT)),
         (f"{TABLE},application/json", True, (JSON, Form.TABLE)),
         ("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", True, (JSON, Form.OBJECT)),
-        ("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json", True, (JSON, Form.OBJECT)),
         ("application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", True, (JSON, Form.METADATA_LIST)),
         ("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", False, (JSON, Form.METADATA)),
         ("text/html, */*;q=0.8", False, (JSON, Form.OBJECT)),

@@ -23,7 +23,9 @@ from apiserver.request.request_info import resolve
         ("PUT", "/api/v1/namespaces/ns/finalize", {}, ("update", "", "v1", "ns", "namespaces", "finalize", "ns")),
         ("GET", "/api/v1/namespaces/ns/status", {}, ("get", "", "v1", "ns", "namespaces", "status", "ns")),
         ("GET", "/api/v1/namespaces", {}, ("list", "", "v1", "", "namespaces", "", "")),
-        ("GET", "/api/v1//namespaces//ns/pods/", {}, ("list", "", "v1", "ns", "pods", "", "")),
+        ("GET", "/api/v1/namespaces/ns/pods/", {}, ("list", "", "v1", "ns", "pods", "", "")),
+        # nothing has no name: it is not found, and no other thing is
+        ("GET", "/api/v1//namespaces/ns", {}, ("get", "", "v1", "", "", "ns", "namespaces")),
         ("GET", "/api/v1/pods", {"fieldSelector": ["metadata.name=p"]}, ("list", "", "v1", "", "pods", "", "p")),
         ("GET", "/api/v1/pods", {"fieldSelector": ["metadata.name=p,metadata.name=q"]}, ("list", "", "v1", "", "pods", "", "")),
         ("GET", "/api/v1/pods", {"fieldSelector": ["metadata.name!=p"]}, ("list", "", "v1", "", "pods", "", "")),

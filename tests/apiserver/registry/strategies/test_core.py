@@ -108,6 +108,7 @@ def test_a_node_registers_with_its_status_and_later_reports_it_apart() -> None:
     assert update_errors(NODES, changed(new, podCIDRs=["10.2.0.0/24"], podCIDR="10.2.0.0/24", providerID="x://2"), new) == [
         'spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid',
         'spec.providerID: Forbidden: node updates may not change providerID except from "" to valid',
+        "[]: Forbidden: node updates may only change labels, taints, or capacity",
     ]
     doubled = [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoSchedule", "value": "x"}]
     errors = update_errors(NODES, changed(new, taints=doubled), new)

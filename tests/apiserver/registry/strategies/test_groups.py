@@ -310,3 +310,59 @@ def test_ip_addresses_are_named_by_their_canonical_form() -> None:
     ]
     obj["metadata"]["name"] = "2001:db8::1"
     assert create_errors(ADDRESSES, obj) == []
+
+
+def test_a_claims_resources_are_fixed_but_for_the_size_of_a_bound_one() -> None:
+    strategy = rules("PersistentVolumeClaim")
+    amounts = {"requests": {"storage": "1Gi"}, "limits": {"storage": "4Gi"}}
+    stored = created(strategy, of({"accessModes": ["ReadWriteOnce"], "resources": amounts, "volumeName": "v"}))
+    bound = {**stored, "status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
+    for resources, old, refused in (
+        ({"requests": {"storage": "1024Mi"}, "limits": {"storage": "4Gi"}}, stored, False),
+        ({"requests": {"storage": "1Gi"}}, stored, True),
+        ({"requests": {"storage": "2Gi"}, "limits": {"storage": "4Gi"}}, stored, True),
+        ({"requests": {"storage": "2Gi"}, "limits": {"storage": "4Gi"}}, bound, False),
+        ({"requests": {"storage": "2Gi"}, "limits": {"storage": "5Gi"}}, bound, True),
+    ):
+        errors = update_errors(strategy, changed(old, resources=resources), old)
+        assert bool(errors) is refused, (resources, errors)
+        assert all(error.startswith("spec: Forbidden: spec is immutable after creation") for error in errors)
+
+
+def test_an_attributes_class_is_never_emptied() -> None:
+    strategy = rules("PersistentVolumeClaim")
+    base = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeAttributesClassName": "gold"}
+    stored = {**created(strategy, of(base)), "status": {"phase": "Bound"}}
+    assert update_errors(strategy, changed(stored, volumeAttributesClassName="silver"), stored) == []
+    assert update_errors(strategy, changed(stored, volumeAttributesClassName=None), stored) == []
+    assert update_errors(strategy, changed(stored, volumeAttributesClassName=""), stored) == [
+        "spec.volumeAttributesClassName: Forbidden: update from non-nil value to an empty string is forbidden"
+    ]
+    used = {**stored, "status": {"phase": "Bound", "currentVolumeAttributesClassName": "gold"}}
+    assert update_errors(strategy, changed(used, volumeAttributesClassName=None), used) == [
+        "spec.volumeAttributesClassName: Forbidden: update to nil is forbidden when status.currentVolumeAttributesClassName is not nil"
+    ]
+
+
+def test_the_older_field_of_a_nodes_address_range_wins_and_is_fixed() -> None:
+    strategy = rules("Node")
+    stored = created(strategy, of({"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.9.0.0/24"], "providerID": "p"}))
+    assert stored["spec"]["podCIDRs"] == ["10.0.0.0/24"]
+    words = "node updates may only change labels, taints, or capacity"
+    assert update_errors(strategy, changed(stored, providerID="q"), stored) == [
+        'spec.providerID: Forbidden: node updates may not change providerID except from "" to valid',
+        f"[]: Forbidden: {words}",
+    ]
+
+
+def test_a_runtime_class_is_checked_on_updates_too() -> None:
+    strategy = rules("RuntimeClass", "node.k8s.io")
+    stored = created(strategy, of(handler="h", api_version="node.k8s.io/v1"))
+    new = {**stored, "scheduling": {"nodeSelector": {"a": "!"}}, "metadata": dict(stored["metadata"])}
+    assert update_errors(strategy, new, stored)[0].startswith('scheduling.nodeSelector: Invalid value: "!"')
+
+
+def test_a_limit_range_without_a_name_is_given_one() -> None:
+    nameless = of({"limits": []})
+    del nameless["metadata"]["name"]
+    assert created(rules("LimitRange"), nameless)["metadata"]["name"] == "u-1"

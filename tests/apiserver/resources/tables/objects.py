@@ -234,7 +234,7 @@ def _event(name: str, **body: Any) -> Made:
     return made("v1", "events", name, involvedObject={"namespace": NAMESPACE, **target}, **body)
 
 
-_NEW_EVENT: Object = {"eventTime": "2020-01-01T00:00:00.000000Z", "reportingComponent": "ctl", "reportingInstance": "ctl-1", "action": "Doing",
+_NEW_EVENT: Object = {"eventTime": "2020-01-01T00:00:00.000000Z", "reportingComponent": "ctl", "reportingInstance": "ctl-1", "action": "Go",
               "reason": "Because", "type": "Normal"}  # fmt: skip
 EVENTS = (
     _event("bare"),

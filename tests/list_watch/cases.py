@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-#: ``{r1}`` … are the revisions of the writes of ``list_watch.World``, ``{r6}`` its last; ``{token}`` goes on behind the first object.
+#: ``{r1}`` … are the revisions of the writes of ``outcomes.World``, ``{r6}`` its last; ``{token}`` goes on behind the first object.
 OLD, NEWEST, FUTURE, COMPACTED = "{r2}", "{r6}", "999999999", "1"
 
 

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.differential import list_watch_cases as cases
-from tests.differential.list_watch_cases import Case
+from tests.list_watch import cases
+from tests.list_watch.cases import Case
 
 #: method, path, query, accept, body -> status, lines of the body
 Ask = Callable[[str, str, dict[str, str], str, Any], Awaitable[tuple[int, list[Any]]]]
