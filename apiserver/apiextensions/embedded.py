@@ -16,6 +16,14 @@ _CONTAINERS = (dict, list)
 _MUST_BE_STRING = "must be a string"
 
 
+class CoercionError(DecodeError):
+    """Of an embedded object; ``error`` is what is wrong and where."""
+
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(error.text())
+        self.error = error
+
+
 class Coercion:
     """One object's. ``unknown``: the paths of unknown fields in the metadata of embedded objects, as they are found."""
 
@@ -46,7 +54,7 @@ class Coercion:
         self.unknown += [f"{at}.{_unknown_path(text)}" for text in decoded.strict_errors]
 
     def walk(self, value: Any, node: Node, path: str = "", *, is_embedded: bool = False) -> None:
-        """Embedded objects in a value; the value itself is taken for one with ``is_embedded``. Raises DecodeError."""
+        """Embedded objects in a value; the value itself is taken for one with ``is_embedded``. Raises CoercionError."""
         if isinstance(value, dict):
             if is_embedded:
                 self._embedded(value, path)
@@ -67,14 +75,14 @@ class Coercion:
         for name in ("apiVersion", "kind"):
             if name in value and not isinstance(value[name], str):
                 if not self._drop_invalid:
-                    raise DecodeError(_invalid(field_errors.child(path, name), value[name], _MUST_BE_STRING).text())
+                    raise CoercionError(_invalid(field_errors.child(path, name), value[name], _MUST_BE_STRING))
                 del value[name]
         if "metadata" in value:
             before = value["metadata"]
             try:
                 self.metadata(value, path)
             except DecodeError as error:
-                raise DecodeError(_invalid(field_errors.child(path, "metadata"), before, str(error)).text()) from error
+                raise CoercionError(_invalid(field_errors.child(path, "metadata"), before, str(error))) from error
 
 
 def decode_metadata(meta: Type, value: Any) -> decoding.Decoded:

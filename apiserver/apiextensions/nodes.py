@@ -68,9 +68,9 @@ class Node:
         items = schema.get("items")
         self.items = Node(items) if isinstance(items, dict) else None
         below = [*self.properties.values(), *(n for n in (self.additional, self.items) if n is not None)]
-        self.defaults_below = any(n.has_default or n.defaults_below for n in below)
-        self.embedded_below = self.embedded or any(n.embedded_below for n in below)
-        self.lists_below = self.list_type in ("set", "map") or any(n.lists_below for n in below)
+        self.defaults_below: bool = any(n.has_default or n.defaults_below for n in below)
+        self.embedded_below: bool = self.embedded or any(n.embedded_below for n in below)
+        self.lists_below: bool = self.list_type in ("set", "map") or any(n.lists_below for n in below)
 
     def field(self, name: str) -> Node | None:
         """The schema of a field or of a map's value; None where nothing is said of it."""

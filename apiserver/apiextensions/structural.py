@@ -215,5 +215,5 @@ class StructuralSchema:
 def schema_of(definition: Object, version: str) -> Any:
     """``openAPIV3Schema`` of a version of a definition, None where it has none."""
     versions = (definition.get("spec") or {}).get("versions") or ()
-    found = next((v for v in versions if v.get("name") == version), {})
+    found: Object = next((v for v in versions if v.get("name") == version), {})
     return (found.get("schema") or {}).get("openAPIV3Schema")

@@ -130,7 +130,7 @@ class ValueChecker:
     def _types_and_format(self, schema: Schema) -> tuple[tuple[str, ...], str]:
         type_ = schema.get("type") or ""
         format_ = schema.get("format") or ""
-        types = (type_,) if type_ else ()
+        types: tuple[str, ...] = (type_,) if type_ else ()
         if self._converted:
             if schema.get(INT_OR_STRING):
                 types = ("integer", "string")

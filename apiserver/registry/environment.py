@@ -77,6 +77,8 @@ class Environment:
     namespaces: KvObjectStorage | None = None
     #: takes fields out of an object that the served Kubernetes does not have; None where it has all that defaults may set
     drop_unserved: Callable[[ResourceInfo, Object], None] | None = None
+    #: the schemas of the served Kubernetes, a ``SchemaSet``, for definitions of custom resources
+    schemas: Any = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -467,6 +467,7 @@ class Store:
             user_info=write.user,
             dry_run=write.dry_run,
             allocators=self.env.allocators,
+            schemas=self.env.schemas,
         )
 
     def _validate_metadata(self, obj: Object) -> list[FieldError]:

@@ -21,7 +21,7 @@ class StrategyContext:
     """``now`` is RFC 3339 in seconds (``2024-01-02T03:04:05Z``). ``user`` is the requester's name, ``user_info`` all of it.
 
     ``allocators`` gives the strategies of services their cluster IPs and node ports (a ``service_allocators.ServiceAllocators``;
-    None in dry validation). ``undo`` is to be called, each, by whoever runs the write and sees it come to nothing after ``prepare_*``.
+    None in dry validation). ``schemas`` is the ``SchemaSet`` of the served Kubernetes. ``undo`` is to be called, each, by whoever runs the write and sees it come to nothing after ``prepare_*``.
     """
 
     namespace: str
@@ -30,6 +30,7 @@ class StrategyContext:
     user_info: UserInfo | None = None
     dry_run: bool = False
     allocators: Any = None
+    schemas: Any = None
     undo: list[Callable[[], None]] = field(default_factory=list)
 
 

@@ -51,11 +51,12 @@ class ApiServiceStrategy(Strategy):
 
 
 class CustomResourceDefinitionStrategy(Strategy):
-    """Names, versions and schemas are checked where custom resources are served; here: defaults and the stored versions."""
+    """What a definition must be is said in ``apiextensions.definition_validation``; here: defaults and the stored versions."""
 
     standard_finalizers = False
 
     has_generation = True
+    allow_unconditional_update = False
 
     def begin_deletion(self, obj: Object, now: str) -> bool:
         from apiserver.apiextensions import cleanup
@@ -74,12 +75,9 @@ class CustomResourceDefinitionStrategy(Strategy):
             names["singular"] = kind.lower()
         if not names.get("listKind") and kind:
             names["listKind"] = f"{kind}List"
-        conversion = spec.get("conversion")
-        if conversion is None:
-            conversion = spec["conversion"] = {"strategy": "None"}
-        elif not conversion.get("strategy"):
-            conversion["strategy"] = "None"
-        service = objects.get(conversion, "webhook", "clientConfig", "service")
+        if spec.get("conversion") is None:
+            spec["conversion"] = {"strategy": "None"}
+        service = objects.get(spec["conversion"], "webhook", "clientConfig", "service")
         if service is not None and service.get("port") is None:
             service["port"] = HTTPS_PORT
         if "preserveUnknownFields" in spec and not spec["preserveUnknownFields"]:
@@ -91,7 +89,16 @@ class CustomResourceDefinitionStrategy(Strategy):
 
     def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
         stored = _storage_version(obj)
-        obj["status"] = {"acceptedNames": {"plural": "", "kind": ""}, "storedVersions": [stored] if stored else []}
+        obj["status"] = {
+            "conditions": None,
+            "acceptedNames": {"plural": "", "kind": ""},
+            "storedVersions": [stored] if stored else None,
+        }
+
+    def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        from apiserver.apiextensions.definition_validation import validate_definition  # only where definitions are written
+
+        return validate_definition(obj, None, context.schemas)
 
     def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
         """A new storage version joins those in which objects may be stored."""
@@ -99,6 +106,21 @@ class CustomResourceDefinitionStrategy(Strategy):
         name, stored = _storage_version(new), objects.get(new, "status", "storedVersions", default=())
         if name and name not in stored:
             new["status"] = {**(new.get("status") or {}), "storedVersions": [*stored, name]}
+
+    def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        from apiserver.apiextensions.definition_validation import validate_definition
+
+        return validate_definition(new, old, context.schemas)
+
+    def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        from apiserver.apiextensions.definition_validation import validate_status_update
+
+        return validate_status_update(new)
+
+    def warnings(self, new: Object, old: Object | None) -> list[str]:
+        from apiserver.apiextensions import definition_warnings
+
+        return definition_warnings.warnings(new, old)
 
 
 def _storage_version(definition: Object) -> str:

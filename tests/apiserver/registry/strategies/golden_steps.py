@@ -63,7 +63,7 @@ class Server:
         if info is None or method not in _METHODS or not isinstance(body, dict):
             return None
         strategy = strategy_for(info)
-        context = StrategyContext(namespace=namespace, now=NOW, user="admin", allocators=self.allocators)
+        context = StrategyContext(namespace=namespace, now=NOW, user="admin", allocators=self.allocators, schemas=schemas())
         try:
             if method == "POST" and not name:
                 return self._create(info, strategy, context, body, dry_run="dryRun" in path)

@@ -9,13 +9,13 @@ from apiserver.machinery.objects import Object
 from apiserver.registry.service_allocators import MemoryServiceAllocators
 from apiserver.registry.strategies import strategy_for
 from apiserver.registry.strategy import Strategy, StrategyContext
-from tests.apiserver.registry.strategies.golden_steps import NOW, table
+from tests.apiserver.registry.strategies.golden_steps import NOW, schemas, table
 
 CONTAINER: Object = {"name": "c", "image": "nginx:1.25"}
 
 
 def context(allocators: MemoryServiceAllocators | None = None, *, dry_run: bool = False) -> StrategyContext:
-    return StrategyContext(namespace="ns", now=NOW, user="ann", allocators=allocators, dry_run=dry_run)
+    return StrategyContext(namespace="ns", now=NOW, user="ann", allocators=allocators, dry_run=dry_run, schemas=schemas())
 
 
 def rules(kind: str, group: str = "", version: str = "v1") -> Strategy:

@@ -80,7 +80,7 @@ def test_no_object_breaks_its_strategy(info: ResourceInfo) -> None:
     rules = [strategy, *filter(None, (strategy.subresource(s.name) for s in info.subresources))]
     for _ in range(_ROUNDS):
         allocators = MemoryServiceAllocators("10.96.0.0/16,fd00::/112", "30000-32767", source)
-        context = StrategyContext(namespace="ns", now=NOW, user="u", allocators=allocators)
+        context = StrategyContext(namespace="ns", now=NOW, user="u", allocators=allocators, schemas=schemas())
         obj, other = copy.deepcopy(_any_object(info, source)), copy.deepcopy(_any_object(info, source))
         try:
             for new in (obj, other):
@@ -117,7 +117,7 @@ def test_an_update_that_changes_nothing_is_no_change(info: ResourceInfo) -> None
     source = random.Random(zlib.crc32(info.kind.encode()) + 1)
     strategy = strategy_for(info)
     allocators = MemoryServiceAllocators("10.96.0.0/16,fd00::/112", "30000-32767", source)
-    context = StrategyContext(namespace="ns", now=NOW, user="u", allocators=allocators)
+    context = StrategyContext(namespace="ns", now=NOW, user="u", allocators=allocators, schemas=schemas())
     for _ in range(3):
         obj = copy.deepcopy(_any_object(info, source))
         try:

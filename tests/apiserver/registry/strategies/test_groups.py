@@ -277,8 +277,10 @@ def test_api_services() -> None:
 
 
 def test_definitions_remember_every_version_in_which_objects_were_stored() -> None:
-    versions = [{"name": "v1", "storage": True}, {"name": "v2", "storage": False}]
-    old = created(DEFINITIONS, of({"names": {"plural": "things", "kind": "Thing"}, "versions": versions}))
+    versions = [{"name": n, "storage": n == "v1", "schema": {"openAPIV3Schema": {"type": "object"}}} for n in ("v1", "v2")]
+    names = {"plural": "things", "kind": "Thing"}
+    thing = of({"names": names, "versions": versions, "group": "example.com", "scope": "Cluster"}, metadata={"name": "things.example.com"})
+    old = created(DEFINITIONS, thing)
     assert old["spec"]["names"] == {"plural": "things", "kind": "Thing", "singular": "thing", "listKind": "ThingList"}
     assert old["status"]["storedVersions"] == ["v1"]
     moved = changed(old, versions=[{"name": "v1", "storage": False}, {"name": "v2", "storage": True}])

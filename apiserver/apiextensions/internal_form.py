@@ -1,0 +1,43 @@
+"""Kubernetes' internal form of a definition, by which it is checked: what all versions have alike stands once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.apiextensions.definition_schema import any_schema
+from apiserver.apiextensions.nodes import Schema
+from apiserver.machinery.objects import Object
+
+Part = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class InternalSpec:
+    """The internal form: ``shared`` is what all versions have alike, ``versions`` are what is left of them."""
+
+    spec: Part
+    shared: Part
+    versions: Sequence[Part]
+
+    def schemas(self) -> list[Schema]:
+        found = [v.get("schema") for v in (self.shared, *self.versions)]
+        return [s["openAPIV3Schema"] for s in found if s and s.get("openAPIV3Schema") is not None]
+
+    def any_schema(self, predicate: Callable[[Schema], bool]) -> bool:
+        return any(any_schema(schema, predicate) for schema in self.schemas())
+
+
+_PER_VERSION = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
+
+
+def internal_spec(definition: Object) -> InternalSpec:
+    spec: Part = definition.get("spec") or {}
+    versions: list[Part] = list(spec.get("versions") or ())
+    if not versions:
+        return InternalSpec(spec, {}, versions)
+    first = versions[0]
+    alike = [name for name in _PER_VERSION if all((v.get(name) or None) == (first.get(name) or None) for v in versions)]
+    shared = {name: first[name] for name in alike if first.get(name) is not None}
+    return InternalSpec(spec, shared, [{k: value for k, value in v.items() if k not in alike} for v in versions])
