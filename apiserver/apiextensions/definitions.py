@@ -37,10 +37,12 @@ def is_served(definition: Object) -> bool:
 class CustomDefinition:
     """Raises KeyError, TypeError for what no server would have stored. ``raw`` are the stored bytes; they stay alive with this."""
 
-    def __init__(self, definition: Object, raw: bytes, schemas: SchemaSet) -> None:
+    def __init__(self, definition: Object, raw: bytes, schemas: SchemaSet, since_revision: int = 0) -> None:
+        """``since_revision``: of the definition's creation, 0 where that is not known."""
         metadata, spec, names = definition["metadata"], definition["spec"], definition["status"]["acceptedNames"]
         self._raw = raw
         self.schemas = schemas
+        self.since_revision = since_revision
         self.name: str = metadata["name"]
         self.group: str = spec["group"]
         self.plural: str = names["plural"]

@@ -103,6 +103,9 @@ class DefinitionKeeper:
             if isinstance(error, errors.StoppedError):
                 raise
             self._again(name, error)
+        except Exception as error:  # a fault with one definition must not keep all others waiting
+            logger.exception("the status of a definition could not be kept: name=%s", name)
+            self._again(name, error)
         else:
             self._pauses.pop(name, None)
 
@@ -123,7 +126,8 @@ class DefinitionKeeper:
         if self._status(definition) is not None:
             await self.write(name, self._status)
         if objects.is_being_deleted(definition) and cleanup.FINALIZER in objects.finalizers(definition) and name not in self._cleaning:
-            self._cleaning[name] = asyncio.create_task(self._clean_up(name), name=f"cleanup of {name}")
+            task = self._cleaning[name] = asyncio.create_task(self._clean_up(name), name=f"cleanup of {name}")
+            task.add_done_callback(_report)
 
     def _status(self, definition: Object) -> Object | None:
         accepted = self._accepted.get(objects.get(definition, "spec", "group", default=""), {})
@@ -154,3 +158,9 @@ class DefinitionKeeper:
             self._again(name, error)
         finally:
             del self._cleaning[name]
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """A fault of this program, which must not pass unseen."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("%s failed", task.get_name(), exc_info=error)

@@ -30,6 +30,7 @@ class DefinitionRegistrar:
         self._registry = registry
         self._schemas = schemas
         self._served: dict[str, CustomDefinition] = {}
+        self._since: dict[str, int] = {}
         self._keeper = DefinitionKeeper(registry, schemas)
         registry.storage(GROUP, RESOURCE).cache.observe(self._changed)
 
@@ -40,7 +41,12 @@ class DefinitionRegistrar:
         stored = new or old
         assert stored is not None
         definition = None if new is None else new.decode()
-        after = None if new is None or definition is None else _read(definition, new.raw, self._schemas)
+        if old is None and new is not None and self._registry.objects.alive:
+            self._since[new.path] = new.revision  # it came to be now: nothing of its objects is older
+        elif new is None:
+            self._since.pop(stored.path, None)
+        since = self._since.get(stored.path, 0)
+        after = None if new is None or definition is None else _read(definition, new.raw, self._schemas, since)
         self._swap(self._served.get(stored.path), after)
         if after is None:
             self._served.pop(stored.path, None)
@@ -84,10 +90,10 @@ class DefinitionRegistrar:
                 watcher.end()
 
 
-def _read(definition: Object, raw: bytes, schemas: SchemaSet) -> CustomDefinition | None:
+def _read(definition: Object, raw: bytes, schemas: SchemaSet, since_revision: int) -> CustomDefinition | None:
     """None for what is not served (yet). The server must live with definitions that no current one would have stored."""
     try:
-        return CustomDefinition(definition, raw, schemas) if is_served(definition) else None
+        return CustomDefinition(definition, raw, schemas, since_revision) if is_served(definition) else None
     except (AttributeError, KeyError, StopIteration, TypeError) as error:
         name = definition["metadata"].get("name")
         logger.warning("a stored definition cannot be served: name=%s error=%r", name, error)

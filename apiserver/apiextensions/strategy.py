@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from apiserver.apiextensions import scale
 from apiserver.apiextensions.definitions import CustomVersion
 from apiserver.apiextensions.printing import go_float
-from apiserver.machinery import json_path, names, objects, status
+from apiserver.machinery import json_path, names, object_meta_validation, objects, status
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.json_path import JsonPath, JsonPathError, PathError
 from apiserver.machinery.object_meta_validation import STANDARD_FINALIZERS
@@ -28,6 +28,7 @@ class CustomResourceStrategy(Strategy):
     def __init__(self, version: CustomVersion) -> None:
         self.version = version
         self.has_status = version.has_status
+        self.since_revision = version.definition.since_revision
         self._selectable: list[tuple[str, JsonPath]] = []
         for path in version.selectable_paths:
             try:
@@ -90,7 +91,12 @@ class CustomResourceStrategy(Strategy):
         ]
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return [*self.version.schema.validate(new, old), *scale.validate_spec(self.version, new), *scale.validate_status(self.version, new)]
+        return [
+            *_metadata_again(new, old),
+            *self.version.schema.validate(new, old),
+            *scale.validate_spec(self.version, new),
+            *scale.validate_status(self.version, new),
+        ]
 
     def prepare_for_status_update(self, context: StrategyContext, new: Object, old: Object) -> None:
         """Everything but status and managedFields is as it was, other fields of the root as well."""
@@ -108,7 +114,11 @@ class CustomResourceStrategy(Strategy):
             new.pop("status", None)
 
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return [*self.version.schema.validate_status(new, old), *scale.validate_status(self.version, new)]
+        return [
+            *_metadata_again(new, old),
+            *self.version.schema.validate_status(new, old),
+            *scale.validate_status(self.version, new),
+        ]
 
     def spec_changed(self, new: Object, old: Object) -> bool:
         """All but metadata counts; a status with an endpoint of its own is the old one by now."""
@@ -127,6 +137,11 @@ class CustomResourceStrategy(Strategy):
             obj = objects.deep_copy(obj)
             schema.default(obj)
         return {name: _text(path, obj) for name, path in self._selectable}
+
+
+def _metadata_again(new: Object, old: Object) -> list[FieldError]:
+    """Kubernetes checks the metadata of an updated custom object twice, and tells what is wrong twice."""
+    return object_meta_validation.validate_update(new, old, builtin=False)
 
 
 def _text(path: JsonPath, obj: Object) -> str:

@@ -139,8 +139,6 @@ def list_metadata(scope: ResourceScope, namespace: str, result: ListResult) -> d
         metadata["continue"] = continue_token.encode(_prefix(scope) + result.next_start, _prefix(scope, namespace), result.revision)
         if result.remaining is not None:
             metadata["remainingItemCount"] = result.remaining
-    elif not scope.info.builtin:
-        metadata["continue"] = ""  # lists of custom objects write it out
     return metadata
 
 
@@ -154,6 +152,8 @@ async def send_list(scope: ResourceScope, context: RequestContext, send: Send, n
             await response.send_object(send, context, 200, negotiated, orjson.loads(b"".join(pieces)))
         return
     info = scope.info
+    if not info.builtin:
+        metadata.setdefault("continue", "")  # lists of custom objects write it out
     head = b'{"kind":%b,"apiVersion":%b,"metadata":%b,"items":[' % (
         orjson.dumps(info.list_kind or info.kind + "List"),
         orjson.dumps(info.api_version),

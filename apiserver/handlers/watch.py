@@ -240,7 +240,9 @@ class _Stream:
 
     def _bookmark(self, bookmark: Bookmark) -> bytes:
         info = self.scope.info
-        metadata: dict[str, Any] = {"resourceVersion": str(bookmark.revision), "creationTimestamp": None}
+        metadata: dict[str, Any] = {"resourceVersion": str(bookmark.revision)}
+        if info.builtin:  # Go's ObjectMeta always writes it
+            metadata["creationTimestamp"] = None
         if bookmark.initial_events_end:
             metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
         obj: dict[str, Any] = {"kind": info.kind, "apiVersion": info.api_version, "metadata": metadata}

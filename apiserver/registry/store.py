@@ -16,7 +16,7 @@ from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.objectstore import codec
 from apiserver.objectstore.cache_watcher import CacheWatcher
-from apiserver.objectstore.interface import KeyExistsError, ListResult, LostRaceError, RevisionMatch, Selection, StoredObject
+from apiserver.objectstore.interface import ExpiredError, KeyExistsError, ListResult, LostRaceError, RevisionMatch, Selection, StoredObject
 from apiserver.objectstore.kv_object_storage import Guard, KvObjectStorage
 from apiserver.objectstore.statuses import as_statuses
 from apiserver.registry import before, conversion, deletion
@@ -88,6 +88,8 @@ class Store:
         self, selection: Selection, revision: int, *, with_state: bool | None = None, initial_events_end: bool = False
     ) -> tuple[CacheWatcher, list[StoredObject]]:
         with as_statuses(self.info, ""):
+            if 0 < revision < self.strategy.since_revision:
+                raise ExpiredError(revision, self.strategy.since_revision)
             return await self.storage.watch(selection, revision, with_state=with_state, initial_events_end=initial_events_end)
 
     def decode(self, stored: StoredObject) -> Object:

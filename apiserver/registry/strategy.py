@@ -89,6 +89,8 @@ class Strategy:
         """What a kind does by itself at a delete, in place; True: that is all of the delete."""
         return False
 
+    #: the revision since which the kind exists here; what came before is not its history. 0: always
+    since_revision: int = 0
     #: whether ``from_storage`` and ``to_storage`` do more than ``registry.conversion``
     reads_otherwise: bool = False
 
