@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
 from apiserver.registry.validation import formats
-from apiserver.registry.validation.common import IMMUTABLE, Errors, checked, labels, one_of
+from apiserver.registry.validation.common import IMMUTABLE, Errors, checked, each, labels, one_of
 
 Part = Mapping[str, Any]
 
@@ -40,14 +40,14 @@ def not_special(out: Errors, path: str, address: str) -> None:
 
 def endpoints(obj: Part) -> list[FieldError]:
     out: Errors = []
-    for i, subset in enumerate(obj.get("subsets") or ()):
+    for i, subset in each(out, obj.get("subsets") or ()):
         at, ports = f"subsets[{i}]", subset.get("ports") or ()
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
             out.append(required(at, "must specify `addresses` or `notReadyAddresses`"))
         for field in ("addresses", "notReadyAddresses"):
-            for j, address in enumerate(subset.get(field) or ()):
+            for j, address in each(out, subset.get(field) or ()):
                 _endpoint_address(out, f"{at}.{field}[{j}]", address)
-        for j, port in enumerate(ports):
+        for j, port in each(out, ports):
             _endpoint_port(out, f"{at}.ports[{j}]", port, len(ports) > 1)
     return out
 
@@ -79,7 +79,7 @@ def _endpoint_port(out: Errors, path: str, port: Part, needs_name: bool) -> None
 
 
 def load_balancer_status(out: Errors, path: str, status: Part | None) -> None:
-    for i, ingress in enumerate((status or _NOTHING).get("ingress") or ()):
+    for i, ingress in each(out, (status or _NOTHING).get("ingress") or ()):
         at = f"{path}.ingress[{i}]"
         if ip := ingress.get("ip"):
             for message in formats.ip_address(ip):
@@ -102,7 +102,7 @@ def endpoint_slice(obj: Part) -> list[FieldError]:
     found = obj.get("endpoints") or ()
     if len(found) > SLICE_ENDPOINTS_MAX:
         out.append(too_many("endpoints", len(found), SLICE_ENDPOINTS_MAX))
-    for i, endpoint in enumerate(found):
+    for i, endpoint in each(out, found):
         _slice_endpoint(out, f"endpoints[{i}]", endpoint, kind)
     _slice_ports(out, obj.get("ports") or ())
     return out
@@ -121,7 +121,7 @@ def _slice_endpoint(out: Errors, path: str, endpoint: Part, kind: str) -> None:
         out.append(required(f"{path}.addresses", "must contain at least 1 address"))
     elif len(addresses) > ENDPOINT_ADDRESSES_MAX:
         out.append(too_many(f"{path}.addresses", len(addresses), ENDPOINT_ADDRESSES_MAX))
-    for i, address in enumerate(addresses):
+    for i, address in each(out, addresses):
         at = f"{path}.addresses[{i}]"
         if kind in ("IPv4", "IPv6"):
             ip = formats.parse_ip(address)
@@ -146,7 +146,7 @@ def _slice_endpoint(out: Errors, path: str, endpoint: Part, kind: str) -> None:
     if len(zones) > ZONE_HINTS_MAX:
         out.append(too_many(f"{path}.hints", len(zones), ZONE_HINTS_MAX))
     seen: set[str] = set()
-    for i, zone in enumerate(zones):
+    for i, zone in each(out, zones):
         name = zone.get("name") or ""
         if name in seen:
             out.append(duplicate(f"{path}.hints.forZones[{i}].name", name))
@@ -160,7 +160,7 @@ def _slice_ports(out: Errors, ports: Sequence[Part]) -> None:
         out.append(too_many("ports", len(ports), SLICE_PORTS_MAX))
         return
     seen: set[str] = set()
-    for i, port in enumerate(ports):
+    for i, port in each(out, ports):
         name = port.get("name") or ""
         if name:
             checked(out, f"ports[{i}].name", name, names.dns1123_label)

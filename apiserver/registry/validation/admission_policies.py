@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from apiserver.registry.validation import webhooks
-from apiserver.registry.validation.common import Errors, checked, label_selector
+from apiserver.registry.validation.common import Errors, checked, each, label_selector
 
 Part = Mapping[str, Any]
 
@@ -26,7 +26,7 @@ def validating_policy(obj: Part) -> list[FieldError]:
         words = "validations or auditAnnotations must contain at least one item"
         out.append(required("spec.validations", words))
         out.append(required("spec.auditAnnotations", words))
-    for i, validation in enumerate(validations):
+    for i, validation in each(out, validations):
         at = f"spec.validations[{i}]"
         if not (validation.get("expression") or "").strip():
             out.append(required(f"{at}.expression", "expression is not specified"))
@@ -49,7 +49,7 @@ def validating_policy(obj: Part) -> list[FieldError]:
 
 def _audit_annotations(out: Errors, annotations: Sequence[Part], name: str) -> None:
     seen: set[str] = set()
-    for i, annotation in enumerate(annotations):
+    for i, annotation in each(out, annotations):
         at, key = f"spec.auditAnnotations[{i}]", annotation.get("key") or ""
         if not key:
             out.append(required(f"{at}.key"))
@@ -70,7 +70,7 @@ def mutating_policy(obj: Part) -> list[FieldError]:
     mutations = spec.get("mutations") or ()
     if not mutations:
         out.append(required("spec.mutations", "mutations must contain at least one item"))
-    for i, mutation in enumerate(mutations):
+    for i, mutation in each(out, mutations):
         at, kind = f"spec.mutations[{i}]", mutation.get("patchType") or ""
         fields = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
         if not kind:
@@ -113,7 +113,7 @@ def _common(out: Errors, spec: Part) -> None:
             out.append(required("spec.matchConstraints.resourceRules"))
     webhooks.match_conditions(out, "spec.matchConditions", spec.get("matchConditions") or ())
     seen: set[str] = set()
-    for i, variable in enumerate(spec.get("variables") or ()):
+    for i, variable in each(out, spec.get("variables") or ()):
         at, name = f"spec.variables[{i}]", variable.get("name") or ""
         if not name:
             out.append(required(f"{at}.name", "name is not specified"))
@@ -135,7 +135,7 @@ def _match_resources(out: Errors, path: str, found: Part) -> None:
     for field in ("namespaceSelector", "objectSelector"):
         label_selector(out, f"{path}.{field}", found.get(field))
     for field in ("resourceRules", "excludeResourceRules"):
-        for i, rule in enumerate(found.get(field) or ()):
+        for i, rule in each(out, found.get(field) or ()):
             webhooks.rule_with_operations(out, f"{path}.{field}[{i}]", rule)
 
 
@@ -155,7 +155,7 @@ def binding(obj: Part, *, validating: bool) -> list[FieldError]:
         actions = list(spec.get("validationActions") or ())
         if not actions:
             out.append(required("spec.validationActions", "at least one validation action is required"))
-        for i, action in enumerate(actions):
+        for i, action in each(out, actions):
             if action not in _ACTIONS:
                 out.append(not_supported(f"spec.validationActions[{i}]", action, list(_ACTIONS)))
             if action in actions[:i]:

@@ -12,6 +12,7 @@ from apiserver.registry.validation.common import (
     NOT_POSITIVE,
     Errors,
     checked,
+    each,
     equal,
     immutable,
     label_selector,
@@ -162,7 +163,7 @@ def _failure_policy(out: Errors, path: str, policy: Part, spec: Part) -> None:
         out.append(too_many(f"{path}.rules", len(rules), FAILURE_RULES_MAX))
     pod = (spec.get("template") or _NOTHING).get("spec") or _NOTHING
     known = {c.get("name") for kind in ("containers", "initContainers") for c in pod.get(kind) or ()}
-    for i, rule in enumerate(rules):
+    for i, rule in each(out, rules):
         at = f"{path}.rules[{i}]"
         one_of(out, f"{at}.action", rule.get("action"), ("Count", "FailIndex", "FailJob", "Ignore"))
         if rule.get("action") == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
@@ -173,7 +174,7 @@ def _failure_policy(out: Errors, path: str, policy: Part, spec: Part) -> None:
             _exit_codes(out, f"{at}.onExitCodes", codes, known)
         if len(conditions) > _CONDITIONS_MAX:
             out.append(too_many(f"{at}.onPodConditions", len(conditions), _CONDITIONS_MAX))
-        for j, condition in enumerate(conditions):
+        for j, condition in each(out, conditions):
             checked(out, f"{at}.onPodConditions[{j}].type", condition.get("type") or "", names.qualified_name)
             one_of(out, f"{at}.onPodConditions[{j}].status", condition.get("status"), ("False", "True", "Unknown"))
         if codes is not None and conditions:
@@ -191,7 +192,7 @@ def _exit_codes(out: Errors, path: str, codes: Part, known: set[str | None]) -> 
         out.append(invalid(f"{path}.values", list(values), "at least one value is required"))
     elif len(values) > _EXIT_CODES_MAX:
         out.append(too_many(f"{path}.values", len(values), _EXIT_CODES_MAX))
-    for i, value in enumerate(values):
+    for i, value in each(out, values):
         if operator == "In" and value == 0:
             out.append(invalid(f"{path}.values[{i}]", value, "must not be 0 for the In operator"))
         if value in values[:i]:
@@ -207,7 +208,7 @@ def _success_policy(out: Errors, path: str, policy: Part, spec: Part) -> None:
     rules = policy.get("rules") or ()
     if not rules:
         out.append(required(f"{path}.rules"))
-    for i, rule in enumerate(rules):
+    for i, rule in each(out, rules):
         at = f"{path}.rules[{i}]"
         if rule.get("succeededCount") is None and rule.get("succeededIndexes") is None:
             out.append(required(at, "at least one of succeededCount or succeededIndexes must be specified"))

@@ -12,7 +12,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
 from apiserver.registry.validation import spec_diff
-from apiserver.registry.validation.common import Errors, equal
+from apiserver.registry.validation.common import Errors, each, equal
 
 Part = Mapping[str, Any]
 
@@ -41,10 +41,10 @@ def create(obj: Part, *, tolerant: bool = False) -> list[FieldError]:
     if not usages:
         out.append(required("spec.usages", "usages must be provided"))
     if not tolerant:
-        for i, usage in enumerate(usages):
+        for i, usage in each(out, usages):
             if usage not in _USAGES:
                 out.append(not_supported(f"spec.usages[{i}]", usage, list(_USAGES)))
-        for i, usage in enumerate(usages):
+        for i, usage in each(out, usages):
             if usage in usages[:i]:
                 out.append(duplicate(f"spec.usages[{i}]", usage))
     signer = spec.get("signerName") or ""
@@ -126,7 +126,7 @@ def signer_name(out: Errors, path: str, name: str) -> None:
 
 def _conditions(out: Errors, conditions: Any) -> None:
     seen: set[str] = set()
-    for i, condition in enumerate(conditions):
+    for i, condition in each(out, conditions):
         path, kind, value = f"status.conditions[{i}]", condition.get("type") or "", condition.get("status") or ""
         if not kind:
             out.append(required(f"{path}.type"))
@@ -195,7 +195,7 @@ def _trust_anchors(out: Errors, path: str, bundle: str) -> None:
         out.append(too_long(path, TRUST_BUNDLE_BYTES_MAX))
         return
     wrong, entries = [], defaultdict(list)
-    for i, block in enumerate(_PEM_BLOCK.finditer(bundle)):
+    for i, block in each(out, _PEM_BLOCK.finditer(bundle)):
         if error := _anchor_error(i, block):
             wrong.append(error)
         else:

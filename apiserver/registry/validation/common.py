@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from apiserver.machinery import labels as machinery_labels
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, invalid, not_supported, required
+from apiserver.machinery.status import FIELD_ERRORS_MAX
 from apiserver.registry.validation import formats
 
 Errors = list[FieldError]
+T = TypeVar("T")
 
 NEGATIVE = "must be greater than or equal to 0"
 NOT_POSITIVE = "must be greater than zero"
 IMMUTABLE = "field is immutable"
+
+
+def each(out: Errors, items: Iterable[T]) -> Iterator[tuple[int, T]]:
+    """``enumerate(items)`` until there are as many errors as an answer tells: of an object with a hundred thousand mistakes the rest would
+    be looked for in vain, while everybody waits."""
+    for i, item in enumerate(items):
+        if len(out) >= FIELD_ERRORS_MAX:
+            return
+        yield i, item
 
 
 def checked(out: Errors, path: str, value: str, check: Callable[[str], Iterable[str]]) -> None:

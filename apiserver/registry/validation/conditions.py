@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import duplicate, invalid, not_supported, required, too_long
-from apiserver.registry.validation.common import Errors, label_key
+from apiserver.registry.validation.common import Errors, each, label_key
 
 Part = Mapping[str, Any]
 
@@ -26,7 +26,7 @@ _MESSAGE_BYTES_MAX = 32 * 1024
 
 def conditions(out: Errors, path: str, found: Sequence[Part]) -> None:
     seen: set[str] = set()
-    for i, condition in enumerate(found):
+    for i, condition in each(out, found):
         kind = condition.get("type") or ""
         if kind in seen:
             out.append(duplicate(f"{path}[{i}]", kind))

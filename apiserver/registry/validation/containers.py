@@ -9,7 +9,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import duplicate, forbidden, invalid, not_found, not_supported, required
 from apiserver.registry.validation import environment, formats, probes, quantities, security
-from apiserver.registry.validation.common import Errors, local_descending_path, no_backsteps
+from apiserver.registry.validation.common import Errors, each, local_descending_path, no_backsteps
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -43,7 +43,7 @@ def containers(out: Errors, path: str, found: Sequence[Mapping[str, Any]] | None
         out.append(required(path))
         return
     seen: set[str] = set()
-    for i, container in enumerate(found):
+    for i, container in each(out, found):
         at = f"{path}[{i}]"
         name = container.get("name") or ""
         _common(out, at, container, name, scope)
@@ -60,7 +60,7 @@ def init_containers(
     out: Errors, path: str, found: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]], scope: PodScope
 ) -> None:
     seen = {container.get("name") or "" for container in others}
-    for i, container in enumerate(found):
+    for i, container in each(out, found):
         at = f"{path}[{i}]"
         name = container.get("name") or ""
         _common(out, at, container, name, scope)
@@ -86,7 +86,7 @@ def ephemeral_containers(
     """``others`` are the pod's containers and init containers."""
     targets = {container.get("name") or "" for container in others}
     seen = set(targets)
-    for i, container in enumerate(found):
+    for i, container in each(out, found):
         at = f"{path}[{i}]"
         name = container.get("name") or ""
         _common(out, at, container, name, scope)
@@ -99,7 +99,7 @@ def ephemeral_containers(
         for part in _REFUSED_EPHEMERAL_FIELDS:
             if container.get(part):
                 out.append(forbidden(f"{at}.{part}", "cannot be set for an Ephemeral Container"))
-        for j, mount in enumerate(container.get("volumeMounts") or ()):
+        for j, mount in each(out, container.get("volumeMounts") or ()):
             if mount.get("subPath"):
                 out.append(forbidden(f"{at}.volumeMounts[{j}].subPath", "cannot be set for an Ephemeral Container"))
             if mount.get("subPathExpr"):
@@ -108,7 +108,7 @@ def ephemeral_containers(
 
 def image_whitespace(out: Errors, path: str, found: Sequence[Mapping[str, Any]]) -> None:
     """Of pods only: templates have always taken images with spaces around them."""
-    for i, container in enumerate(found):
+    for i, container in each(out, found):
         image = container.get("image") or ""
         if image != image.strip():
             out.append(invalid(f"{path}[{i}].image", image, "must not have leading or trailing whitespace"))
@@ -174,7 +174,7 @@ def _restart_policy(out: Errors, path: str, policy: str) -> None:
 
 def _ports(out: Errors, path: str, ports: Sequence[Mapping[str, Any]]) -> None:
     seen: set[str] = set()
-    for i, port in enumerate(ports):
+    for i, port in each(out, ports):
         if name := port.get("name"):
             found = names.port_name(name)
             for message in found:
@@ -202,8 +202,8 @@ def _ports(out: Errors, path: str, ports: Sequence[Mapping[str, Any]]) -> None:
 def _host_port_conflicts(out: Errors, path: str, found: Sequence[Mapping[str, Any]]) -> None:
     """Two containers of one pod that want the same port of the node."""
     taken: set[str] = set()
-    for i, container in enumerate(found):
-        for j, port in enumerate(container.get("ports") or ()):
+    for i, container in each(out, found):
+        for j, port in each(out, container.get("ports") or ()):
             if host_port := port.get("hostPort"):
                 name = f"{port.get('protocol') or ''}/{port.get('hostIP') or ''}/{host_port}"
                 if name in taken:
@@ -222,7 +222,7 @@ def _volume_mounts(
     mount_points: set[str] = set()
     device_names = {device.get("name") or "" for device in devices}
     device_paths = {device.get("devicePath") or "" for device in devices}
-    for i, mount in enumerate(mounts):
+    for i, mount in each(out, mounts):
         name, mount_path = mount.get("name") or "", mount.get("mountPath") or ""
         if not name:
             out.append(required(f"{path}[{i}].name"))
@@ -275,7 +275,7 @@ def _volume_devices(
     paths: set[str] = set()
     mount_names = {mount.get("name") or "" for mount in mounts}
     mount_paths = {mount.get("mountPath") or "" for mount in mounts}
-    for i, device in enumerate(devices):
+    for i, device in each(out, devices):
         name, device_path = device.get("name") or "", device.get("devicePath") or ""
         volume = scope.volumes.get(name)
         if not name:
@@ -307,7 +307,7 @@ def _volume_devices(
 
 def _resize_policy(out: Errors, path: str, policies: Sequence[Mapping[str, Any]]) -> None:
     seen: set[str] = set()
-    for i, policy in enumerate(policies):
+    for i, policy in each(out, policies):
         resource = policy.get("resourceName") or ""
         if resource in seen:
             out.append(duplicate(f"{path}[{i}]", resource))

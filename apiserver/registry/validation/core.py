@@ -12,7 +12,7 @@ from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, required, too_long
 from apiserver.machinery.quantity import NANOS
 from apiserver.registry.validation import formats, quantities, scheduling
-from apiserver.registry.validation.common import Errors, checked, equal, immutable
+from apiserver.registry.validation.common import Errors, checked, each, equal, immutable
 
 Part = Mapping[str, Any]
 
@@ -123,7 +123,7 @@ def namespace(obj: Part) -> list[FieldError]:
 
 def namespace_finalize(obj: Part) -> list[FieldError]:
     out: Errors = []
-    for i, finalizer in enumerate((obj.get("spec") or _NOTHING).get("finalizers") or ()):
+    for i, finalizer in each(out, (obj.get("spec") or _NOTHING).get("finalizers") or ()):
         _namespace_finalizer(out, f"spec.finalizers[{i}]", finalizer)
     return out
 
@@ -164,14 +164,14 @@ def _node_resources(out: Errors, status: Part) -> None:
 def _pod_cidrs(out: Errors, cidrs: list[str]) -> None:
     if not cidrs:
         return
-    for i, value in enumerate(cidrs):
+    for i, value in each(out, cidrs):
         for message in formats.cidr(value):
             out.append(invalid(f"spec.podCIDRs[{i}]", value, message))
     if len(cidrs) > 1:
         if len(cidrs) > 2 or len({":" in value for value in cidrs}) != 2:
             out.append(invalid("spec.podCIDRs", cidrs, "may specify no more than one CIDR for each IP family"))
         seen: set[str] = set()
-        for i, value in enumerate(cidrs):
+        for i, value in each(out, cidrs):
             if value in seen:
                 out.append(duplicate(f"spec.podCIDRs[{i}]", value))
             seen.add(value)
@@ -183,7 +183,7 @@ def node_update(new: Part, old: Part) -> list[FieldError]:
     have, had, status = new.get("spec") or _NOTHING, old.get("spec") or _NOTHING, new.get("status") or _NOTHING
     _node_resources(out, status)
     addresses = status.get("addresses") or ()
-    for i, address in enumerate(addresses):
+    for i, address in each(out, addresses):
         if address in addresses[:i]:
             out.append(duplicate(f"status.addresses[{i}]", address))
     if had.get("podCIDRs") and not equal(have.get("podCIDRs"), had.get("podCIDRs")):
@@ -206,7 +206,7 @@ def node_update(new: Part, old: Part) -> list[FieldError]:
 def limit_range(obj: Part) -> list[FieldError]:
     out: Errors = []
     seen: set[str] = set()
-    for i, limit in enumerate((obj.get("spec") or _NOTHING).get("limits") or ()):
+    for i, limit in each(out, (obj.get("spec") or _NOTHING).get("limits") or ()):
         path, kind = f"spec.limits[{i}]", limit.get("type") or ""
         quantities.limit_range_type(out, f"{path}.type", kind)
         if kind in seen:

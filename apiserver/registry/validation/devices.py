@@ -9,7 +9,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, invalid, not_supported, required, too_long, too_many
 from apiserver.registry.validation import conditions
-from apiserver.registry.validation.common import Errors, checked, label_key
+from apiserver.registry.validation.common import Errors, checked, each, label_key
 from apiserver.registry.validation.volumes import csi_driver_name
 
 Part = Mapping[str, Any]
@@ -78,12 +78,12 @@ def binding_conditions(out: Errors, path: str, found: Part) -> None:
         if len(items) > BINDING_CONDITIONS_MAX:
             out.append(too_many(f"{path}.{field}", len(items), BINDING_CONDITIONS_MAX))
             continue
-        for i, item in enumerate(items):
+        for i, item in each(out, items):
             label_key(out, f"{path}.{field}[{i}]", item)
     wanted, failing = lists.values()
     for field, items in lists.items():
         seen: set[str] = set()
-        for i, item in enumerate(items):
+        for i, item in each(out, items):
             if item in seen:
                 out.append(duplicate(f"{path}.{field}[{i}]", item))
             seen.add(item)

@@ -9,7 +9,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import invalid, not_supported, required
 from apiserver.registry.validation import formats
-from apiserver.registry.validation.common import Errors, checked, required_name
+from apiserver.registry.validation.common import Errors, checked, each, required_name
 
 #: in the order in which the refusals tell them (sorted)
 ENV_FIELD_PATHS = (
@@ -28,7 +28,7 @@ _SUBSCRIPT = re.compile(r"(.*)\['(.*)'\]")
 
 
 def variables(out: Errors, path: str, found: Sequence[Mapping[str, Any]]) -> None:
-    for i, variable in enumerate(found):
+    for i, variable in each(out, found):
         name = variable.get("name")
         if not name:
             out.append(required(f"{path}[{i}].name"))
@@ -130,7 +130,7 @@ def resource_reference(out: Errors, path: str, reference: Mapping[str, Any], *, 
 
 def sources(out: Errors, path: str, found: Sequence[Mapping[str, Any]]) -> None:
     """``envFrom``: whole ConfigMaps and Secrets."""
-    for i, source in enumerate(found):
+    for i, source in each(out, found):
         if prefix := source.get("prefix"):
             checked(out, f"{path}[{i}].prefix", prefix, names.relaxed_env_var_name)
         given = 0

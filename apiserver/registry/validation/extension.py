@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, invalid, not_supported, required
-from apiserver.registry.validation.common import Errors, checked
+from apiserver.registry.validation.common import Errors, checked, each
 
 Part = Mapping[str, Any]
 
@@ -55,7 +55,7 @@ def _service(out: Errors, spec: Part) -> None:
 
 def api_service_status(obj: Part) -> list[FieldError]:
     out: Errors = []
-    for i, condition in enumerate((obj.get("status") or _NOTHING).get("conditions") or ()):
+    for i, condition in each(out, (obj.get("status") or _NOTHING).get("conditions") or ()):
         value = condition.get("status") or ""
         if value not in ("True", "False", "Unknown"):
             out.append(not_supported(f"status.conditions[{i}].status", value, ["True", "False", "Unknown"]))

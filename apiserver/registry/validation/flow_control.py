@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from apiserver.registry.validation.common import Errors, checked
+from apiserver.registry.validation.common import Errors, checked, each
 
 Part = Mapping[str, Any]
 
@@ -40,7 +40,7 @@ def flow_schema(obj: Part) -> list[FieldError]:
         checked(out, "spec.priorityLevelConfiguration.name", level, names.dns1123_subdomain)
     else:
         out.append(required("spec.priorityLevelConfiguration.name", "must reference a priority level"))
-    for i, rule in enumerate(spec.get("rules") or ()):
+    for i, rule in each(out, spec.get("rules") or ()):
         _policy(out, f"spec.rules[{i}]", rule)
     return out + conditions(obj)
 
@@ -49,14 +49,14 @@ def _policy(out: Errors, path: str, rule: Part) -> None:
     subjects = rule.get("subjects") or ()
     if not subjects:
         out.append(required(f"{path}.subjects", "subjects must contain at least one value"))
-    for i, subject in enumerate(subjects):
+    for i, subject in each(out, subjects):
         _subject(out, f"{path}.subjects[{i}]", subject)
     resources, urls = rule.get("resourceRules") or (), rule.get("nonResourceRules") or ()
     if not resources and not urls:
         out.append(required(path, "at least one of resourceRules and nonResourceRules has to be non-empty"))
-    for i, entry in enumerate(resources):
+    for i, entry in each(out, resources):
         _resource_rule(out, f"{path}.resourceRules[{i}]", entry)
-    for i, entry in enumerate(urls):
+    for i, entry in each(out, urls):
         _non_resource_rule(out, f"{path}.nonResourceRules[{i}]", entry)
 
 
@@ -108,7 +108,7 @@ def _non_resource_rule(out: Errors, path: str, rule: Part) -> None:
             words = "if '*' is present, must not specify other non-resource URLs"
             out.append(invalid(f"{path}.nonResourceURLs", urls, words))
     else:
-        for i, url in enumerate(urls):
+        for i, url in each(out, urls):
             wrong = _bad_url(url)
             if wrong:
                 out.append(invalid(f"{path}.nonResourceURLs[{i}]", url, wrong))
@@ -146,7 +146,7 @@ def _resource_rule(out: Errors, path: str, rule: Part) -> None:
         if len(namespaces) > 1:
             out.append(invalid(f"{path}.namespaces", namespaces, "if '*' is present, must not specify other namespaces"))
     else:
-        for i, namespace in enumerate(namespaces):
+        for i, namespace in each(out, namespaces):
             for message in names.dns1123_label(namespace):
                 words = f"each member of this list must be '*' or a DNS-1123 label; {message}"
                 out.append(invalid(f"{path}.namespaces[{i}]", namespace, words))
@@ -155,7 +155,7 @@ def _resource_rule(out: Errors, path: str, rule: Part) -> None:
 def conditions(obj: Part) -> Errors:
     out: Errors = []
     seen: set[str] = set()
-    for i, condition in enumerate((obj.get("status") or _NOTHING).get("conditions") or ()):
+    for i, condition in each(out, (obj.get("status") or _NOTHING).get("conditions") or ()):
         kind = condition.get("type") or ""
         if kind in seen:
             out.append(duplicate(f"status.conditions[{i}].type", kind))

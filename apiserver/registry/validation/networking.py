@@ -8,14 +8,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, forbidden, invalid, not_supported, required, too_long
 from apiserver.registry.validation import addresses, formats
-from apiserver.registry.validation.common import (
-    Errors,
-    checked,
-    equal,
-    immutable,
-    label_selector,
-    port_number_or_name,
-)
+from apiserver.registry.validation.common import Errors, checked, each, equal, immutable, label_selector, port_number_or_name
 
 Part = Mapping[str, Any]
 
@@ -45,10 +38,10 @@ def ingress(obj: Part) -> list[FieldError]:
         out.append(invalid("spec", list(rules), "either `defaultBackend` or `rules` must be specified"))
     if default is not None:
         _backend(out, "spec.defaultBackend", default)
-    for i, rule in enumerate(rules):
+    for i, rule in each(out, rules):
         _rule(out, f"spec.rules[{i}]", rule)
-    for i, tls in enumerate(spec.get("tls") or ()):
-        for j, host in enumerate(tls.get("hosts") or ()):
+    for i, tls in each(out, spec.get("tls") or ()):
+        for j, host in each(out, tls.get("hosts") or ()):
             check = names.wildcard_dns1123_subdomain if "*" in host else names.dns1123_subdomain
             checked(out, f"spec.tls[{i}].hosts[{j}]", host, check)
         if secret := tls.get("secretName"):
@@ -70,7 +63,7 @@ def _rule(out: Errors, path: str, rule: Part) -> None:
         return
     if not http.get("paths"):
         out.append(required(f"{path}.http.paths"))
-    for i, entry in enumerate(http.get("paths") or ()):
+    for i, entry in each(out, http.get("paths") or ()):
         _path(out, f"{path}.http.paths[{i}]", entry)
 
 
@@ -182,17 +175,17 @@ def network_policy(obj: Part) -> list[FieldError]:
     spec = obj.get("spec") or _NOTHING
     label_selector(out, "spec.podSelector", spec.get("podSelector"))
     for direction, peers in (("ingress", "from"), ("egress", "to")):
-        for i, rule in enumerate(spec.get(direction) or ()):
+        for i, rule in each(out, spec.get(direction) or ()):
             at = f"spec.{direction}[{i}]"
-            for j, port in enumerate(rule.get("ports") or ()):
+            for j, port in each(out, rule.get("ports") or ()):
                 _policy_port(out, f"{at}.ports[{j}]", port)
-            for j, peer in enumerate(rule.get(peers) or ()):
+            for j, peer in each(out, rule.get(peers) or ()):
                 _policy_peer(out, f"{at}.{peers}[{j}]", peer)
     types = list(spec.get("policyTypes") or ())
     if len(types) > 2:
         out.append(invalid("spec.policyTypes", types, "may not specify more than two policyTypes"))
         return out
-    for i, kind in enumerate(types):
+    for i, kind in each(out, types):
         if kind not in ("Ingress", "Egress"):
             out.append(not_supported(f"spec.policyTypes[{i}]", kind, ["Ingress", "Egress"]))
     return out
@@ -243,7 +236,7 @@ def _ip_block(out: Errors, path: str, block: Part) -> None:
     if network is None:
         out.extend(invalid(f"{path}.cidr", text, message) for message in formats.cidr(text))
         return
-    for i, entry in enumerate(block.get("except") or ()):
+    for i, entry in each(out, block.get("except") or ()):
         hole = formats.parse_cidr(entry)
         if hole is None:
             out.extend(invalid(f"{path}.except[{i}]", entry, message) for message in formats.cidr(entry))
@@ -300,7 +293,7 @@ def service_cidr(obj: Part) -> list[FieldError]:
 def _distinct_families(out: Errors, path: str, cidrs: Sequence[str]) -> None:
     if len(cidrs) > 2 or (len(cidrs) == 2 and len({":" in c for c in cidrs}) != 2):
         out.append(invalid(path, list(cidrs), "may only hold up to 2 values, one for each IP family"))
-    for i, text in enumerate(cidrs):
+    for i, text in each(out, cidrs):
         found = formats.cidr(text)
         for message in found:
             out.append(invalid(f"{path}[{i}]", text, message))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from apiserver.machinery import names, timestamps
 from apiserver.machinery.field_errors import FieldError, invalid, invalid_unshown, not_supported, required, too_long
 from apiserver.registry.validation import certificates, conditions
-from apiserver.registry.validation.common import IMMUTABLE, Errors, checked, equal
+from apiserver.registry.validation.common import IMMUTABLE, Errors, checked, each, equal
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -113,7 +113,7 @@ def status_update(new: Part, old: Part, now: str) -> list[FieldError]:
     status, was = new.get("status") or _NOTHING, old.get("status") or _NOTHING
     found = status.get("conditions") or ()
     decided = False
-    for i, condition in enumerate(found):
+    for i, condition in each(out, found):
         at, kind, value = f"status.conditions.[{i}]", condition.get("type") or "", condition.get("status") or ""
         if kind not in _FINAL:
             out.append(not_supported(f"{at}.type", kind, list(_FINAL)))
@@ -177,7 +177,7 @@ def _chain(out: Errors, path: str, chain: str) -> list[x509.Certificate] | None:
         out.append(invalid(path, chain, "issued certificate chain must contain at least one certificate"))
         return None
     loaded = []
-    for i, block in enumerate(blocks):
+    for i, block in each(out, blocks):
         if block[1] != b"CERTIFICATE":
             out.append(invalid(path, chain, "issued certificate chain must consist entirely of CERTIFICATE PEM blocks"))
             return None

@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from apiserver.registry.validation import containers, formats, quantities, scheduling, security, spec_diff, volumes
-from apiserver.registry.validation.common import Errors, checked, equal, labels, one_of
+from apiserver.registry.validation.common import Errors, checked, each, equal, labels, one_of
 from apiserver.registry.validation.quality_of_service import qos_class
 
 Part = Mapping[str, Any]
@@ -58,7 +58,7 @@ def pod_spec(out: Errors, path: str, spec: Part, pod_name: str = "") -> None:
         scheduling.affinity(out, f"{path}.affinity", found)
     if get("dnsConfig") is not None or get("dnsPolicy") == "None":
         _dns_config(out, f"{path}.dnsConfig", get("dnsConfig"), get("dnsPolicy"))
-    for i, gate in enumerate(get("readinessGates") or ()):
+    for i, gate in each(out, get("readinessGates") or ()):
         checked(out, f"{path}.readinessGates[{i}].conditionType", gate.get("conditionType") or "", names.qualified_name)
     if gates := get("schedulingGates"):
         scheduling.scheduling_gates(out, f"{path}.schedulingGates", gates)
@@ -82,11 +82,11 @@ def _identities(out: Errors, path: str, spec: Part) -> None:
         checked(out, f"{path}.subdomain", subdomain, names.dns1123_label)
     if found := get("tolerations"):
         scheduling.tolerations(out, f"{path}.tolerations", found)
-    for i, alias in enumerate(get("hostAliases") or ()):
+    for i, alias in each(out, get("hostAliases") or ()):
         ip = alias.get("ip") or ""
         for message in formats.ip_address(ip):
             out.append(invalid(f"{path}.hostAliases[{i}].ip", ip, message))
-        for j, hostname in enumerate(alias.get("hostnames") or ()):
+        for j, hostname in each(out, alias.get("hostnames") or ()):
             checked(out, f"{path}.hostAliases[{i}].hostnames[{j}]", hostname, names.dns1123_subdomain)
     if priority_class := get("priorityClassName"):
         checked(out, f"{path}.priorityClassName", priority_class, names.dns1123_subdomain)
@@ -102,7 +102,7 @@ def _identities(out: Errors, path: str, spec: Part) -> None:
 
 def _resource_claims(out: Errors, path: str, claims: Sequence[Part]) -> frozenset[str]:
     seen: set[str] = set()
-    for i, claim in enumerate(claims):
+    for i, claim in each(out, claims):
         name = claim.get("name") or ""
         if not name:
             out.append(required(f"{path}[{i}].name"))
@@ -136,7 +136,7 @@ def _dns_config(out: Errors, path: str, config: Part | None, policy: str | None)
     if len(servers) > DNS_NAMESERVERS_MAX:
         words = f"must not have more than {DNS_NAMESERVERS_MAX} nameservers"
         out.append(invalid(f"{path}.nameservers", servers, words))
-    for i, server in enumerate(servers):
+    for i, server in each(out, servers):
         for message in formats.ip_address(server):
             out.append(invalid(f"{path}.nameservers[{i}]", server, message))
     if len(searches) > DNS_SEARCH_PATHS_MAX:
@@ -145,10 +145,10 @@ def _dns_config(out: Errors, path: str, config: Part | None, policy: str | None)
     if len(" ".join(searches)) > DNS_SEARCH_CHARACTERS_MAX:
         words = f"must not have more than {DNS_SEARCH_CHARACTERS_MAX} characters (including spaces) in the search list"
         out.append(invalid(f"{path}.searches", searches, words))
-    for i, search in enumerate(searches):
+    for i, search in each(out, searches):
         if search != ".":
             checked(out, f"{path}.searches[{i}]", search.removesuffix("."), names.dns1123_subdomain)
-    for i, option in enumerate(config.get("options") or ()):
+    for i, option in each(out, config.get("options") or ()):
         if not option.get("name"):
             out.append(required(f"{path}.options[{i}]", "must not be empty"))
 
@@ -160,8 +160,8 @@ def pod(out: Errors, obj: Part) -> None:
         _annotations(out, annotations, spec)
     pod_spec(out, "spec", spec, metadata.get("name") or "")
     if not spec.get("serviceAccountName"):
-        for i, volume in enumerate(spec.get("volumes") or ()):
-            for j, source in enumerate((volume.get("projected") or _NOTHING).get("sources") or ()):
+        for i, volume in each(out, spec.get("volumes") or ()):
+            for j, source in each(out, (volume.get("projected") or _NOTHING).get("sources") or ()):
                 if source.get("serviceAccountToken") is not None:
                     at = f"spec.volumes[{i}].projected.sources[{j}].serviceAccountToken"
                     out.append(forbidden(at, "must not be specified when serviceAccountName is not set"))
@@ -229,7 +229,7 @@ def _container_images(out: Errors, path: str, new: Sequence[Part], old: Sequence
     if len(new) != len(old):
         out.append(forbidden(path, "pod updates may not add or remove containers"))
         return True
-    for i, container in enumerate(new):
+    for i, container in each(out, new):
         image = container.get("image") or ""
         if not image:
             out.append(required(f"{path}[{i}].image"))
@@ -256,7 +256,7 @@ def _active_deadline(out: Errors, new: int | None, old: int | None) -> bool:
 
 def _removed_gates(out: Errors, new: Sequence[Part], old: Sequence[Part]) -> None:
     had = {gate.get("name") for gate in old}
-    for i, gate in enumerate(new):
+    for i, gate in each(out, new):
         if gate.get("name") not in had:
             words = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
             out.append(forbidden(f"spec.schedulingGates[{i}]", words))
@@ -301,7 +301,7 @@ def status_update(new: Part, old: Part) -> list[FieldError]:
         out.append(forbidden("status.nodeName", "may not be changed directly"))
     if nominated := have.get("nominatedNodeName"):
         checked(out, "status.nominatedNodeName", nominated, names.dns1123_subdomain)
-    for i, condition in enumerate(have.get("conditions") or ()):
+    for i, condition in each(out, have.get("conditions") or ()):
         kind = condition.get("type") or ""
         if condition.get("status") not in ("True", "False", "Unknown"):
             out.append(not_supported(f"status.conditions[{i}].status", condition.get("status") or "", ["False", "True", "Unknown"]))
@@ -318,7 +318,7 @@ def _state_transitions(out: Errors, new: Part, have: Part, had: Part) -> None:
         return
     for kind in ("containerStatuses", "initContainerStatuses"):
         ended = {s.get("name"): s for s in had.get(kind) or () if (s.get("state") or _NOTHING).get("terminated") is not None}
-        for i, status in enumerate(have.get(kind) or ()):
+        for i, status in each(out, have.get(kind) or ()):
             before = ended.get(status.get("name"))
             if before is None or (status.get("state") or _NOTHING).get("terminated") is not None:
                 continue
@@ -330,7 +330,7 @@ def _state_transitions(out: Errors, new: Part, have: Part, had: Part) -> None:
 
 def _ips(out: Errors, path: str, found: Sequence[Part]) -> None:
     addresses = [entry.get("ip") or "" for entry in found]
-    for i, address in enumerate(addresses):
+    for i, address in each(out, addresses):
         for message in formats.ip_address(address):
             out.append(invalid(f"{path}[{i}]", address, message))
     if len(found) > 1:
@@ -338,7 +338,7 @@ def _ips(out: Errors, path: str, found: Sequence[Part]) -> None:
         if len(found) > 2 or len(families) != 2:
             out.append(invalid(path, list(found), "may specify no more than one IP for each IP family"))
         seen: set[str] = set()
-        for i, address in enumerate(addresses):
+        for i, address in each(out, addresses):
             if address in seen:
                 out.append(duplicate(f"{path}[{i}]", dict(found[i])))
             seen.add(address)
@@ -386,7 +386,7 @@ def resize_update(new: Part, old: Part) -> list[FieldError]:
     if (now := qos_class(have)) != (was := (old.get("status") or _NOTHING).get("qosClass") or qos_class(had)):
         out.append(invalid("spec", now, f"Pod QOS Class may not change as a result of resizing (was {was})"))
     for kind in ("containers", "initContainers"):
-        for i, (container, before) in enumerate(zip(have.get(kind) or (), had.get(kind) or ())):
+        for i, (container, before) in each(out, zip(have.get(kind) or (), had.get(kind) or ())):
             for side in ("limits", "requests"):
                 kept = (container.get("resources") or _NOTHING).get(side) or _NOTHING
                 for name in (before.get("resources") or _NOTHING).get(side) or ():

@@ -9,7 +9,7 @@ from apiserver.machinery import quantity
 from apiserver.machinery.field_errors import duplicate, forbidden, invalid, not_found, required
 from apiserver.machinery.quantity import NANOS, QuantityError
 from apiserver.registry.validation import formats
-from apiserver.registry.validation.common import NEGATIVE, Errors
+from apiserver.registry.validation.common import NEGATIVE, Errors, each
 
 _STANDARD_CONTAINER_RESOURCES = frozenset(("cpu", "memory", "ephemeral-storage"))
 _STANDARD_QUOTA_RESOURCES = frozenset((
@@ -184,7 +184,7 @@ def _huge_page_size(out: Errors, path: str, name: str, value: Any) -> None:
 
 def _claims(out: Errors, path: str, claims: Any, claim_names: frozenset[str]) -> None:
     seen: set[str] = set()
-    for i, claim in enumerate(claims):
+    for i, claim in each(out, claims):
         name = claim.get("name") or ""
         request = claim.get("request") or ""
         full = f"{name}/{request}" if request else name

@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, invalid, not_supported, required
-from apiserver.registry.validation.common import Errors, checked, label_selector, selector_is_valid
+from apiserver.registry.validation.common import Errors, checked, each, label_selector, selector_is_valid
 
 Part = Mapping[str, Any]
 
@@ -16,14 +16,14 @@ GROUP = "rbac.authorization.k8s.io"
 
 def role(obj: Part, *, namespaced: bool) -> list[FieldError]:
     out: Errors = []
-    for i, rule in enumerate(obj.get("rules") or ()):
+    for i, rule in each(out, obj.get("rules") or ()):
         _rule(out, f"rules[{i}]", rule, namespaced)
     aggregation = None if namespaced else obj.get("aggregationRule")
     if aggregation is not None:
         path, selectors = "aggregationRule.clusterRoleSelectors", aggregation.get("clusterRoleSelectors") or ()
         if not selectors:
             out.append(required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
-        for i, selector in enumerate(selectors):
+        for i, selector in each(out, selectors):
             label_selector(out, f"{path}[{i}]", selector)
             if not selector_is_valid(selector):
                 out.append(invalid(f"{path}[{i}]", dict(selector), "invalid label selector."))
@@ -60,7 +60,7 @@ def binding(obj: Part, *, namespaced: bool) -> list[FieldError]:
         out.append(required("roleRef.name"))
     else:
         checked(out, "roleRef.name", name, names.path_segment)
-    for i, subject in enumerate(obj.get("subjects") or ()):
+    for i, subject in each(out, obj.get("subjects") or ()):
         _subject(out, f"subjects[{i}]", subject, namespaced)
     return out
 

@@ -9,7 +9,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long, too_many
 from apiserver.registry.validation import conditions, quantities, scheduling
-from apiserver.registry.validation.common import IMMUTABLE, Errors, checked, equal, label_key, labels
+from apiserver.registry.validation.common import IMMUTABLE, Errors, checked, each, equal, label_key, labels
 from apiserver.registry.validation.devices import (
     binding_conditions,
     device_name,
@@ -49,7 +49,7 @@ def few(out: Errors, path: str, items: Sequence[Any], most: int, check: Check) -
     if len(items) > most:
         out.append(too_many(path, len(items), most))
         return False
-    for i, item in enumerate(items):
+    for i, item in each(out, items):
         check(out, f"{path}[{i}]", item)
     return True
 
@@ -59,7 +59,7 @@ def distinct(out: Errors, path: str, items: Sequence[Any], most: int, check: Che
     if not few(out, path, items, most, check):
         return
     seen: set[Hashable] = set()
-    for i, item in enumerate(items):
+    for i, item in each(out, items):
         found = key(item)
         if found in seen:
             out.append(duplicate(f"{path}[{i}]", found))
@@ -158,7 +158,7 @@ def _wanted_devices(out: Errors, path: str, request: Part) -> None:
         out.append(invalid(f"{path}.count", count, "must be greater than zero"))
     elif mode not in _MODES:
         out.append(not_supported(f"{path}.allocationMode", mode, list(_MODES)))
-    for i, toleration in enumerate(request.get("tolerations") or ()):
+    for i, toleration in each(out, request.get("tolerations") or ()):
         _toleration(out, f"{path}.tolerations[{i}]", toleration)
 
 
@@ -312,7 +312,7 @@ def _result(out: Errors, path: str, result: Part, known: frozenset[str]) -> None
     pool_name(out, f"{path}.pool", result.get("pool") or "")
     device_name(out, f"{path}.device", result.get("device") or "")
     binding_conditions(out, path, result)
-    for i, toleration in enumerate(result.get("tolerations") or ()):
+    for i, toleration in each(out, result.get("tolerations") or ()):
         _toleration(out, f"{path}.tolerations[{i}]", toleration)
     if result.get("shareID") is not None:
         uid(out, f"{path}.shareID", result["shareID"])

@@ -9,7 +9,7 @@ from typing import Any
 from apiserver.machinery import names, quantity
 from apiserver.machinery.field_errors import FieldError, forbidden, invalid, not_found, required, too_long, too_many
 from apiserver.registry.validation import scheduling
-from apiserver.registry.validation.common import IMMUTABLE, NEGATIVE, Errors, checked, equal
+from apiserver.registry.validation.common import IMMUTABLE, NEGATIVE, Errors, checked, each, equal
 from apiserver.registry.validation.devices import (
     IDENTIFIER_LENGTH_MAX,
     binding_conditions,
@@ -171,7 +171,7 @@ def _attribute(out: Errors, path: str, attribute: Part) -> None:
         if kind in _LISTS and not value:
             out.append(invalid(f"{path}.{kind}", value, "must not be empty if specified"))
         if kind in ("strings", "versions"):
-            for i, item in enumerate(value):
+            for i, item in each(out, value):
                 _text(out, f"{path}.{kind}[{i}]", item, version=kind == "versions")
         elif kind in ("string", "version"):
             _text(out, f"{path}.{kind}", value, version=kind == "version")

@@ -8,15 +8,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from apiserver.registry.validation import quantities, scheduling
-from apiserver.registry.validation.common import (
-    NOT_POSITIVE,
-    Errors,
-    checked,
-    immutable,
-    label_selector,
-    labels,
-    nonnegative,
-)
+from apiserver.registry.validation.common import NOT_POSITIVE, Errors, checked, each, immutable, label_selector, labels, nonnegative
 from apiserver.registry.validation.workloads import int_or_percent, not_more_than_100_percent
 
 Part = Mapping[str, Any]
@@ -48,7 +40,7 @@ def autoscaler(obj: Part, lowest: int = 1) -> list[FieldError]:
         # where autoscaling/v2, to which v1 is converted, has it
         out.append(invalid("spec.metrics[0].resource.target.averageUtilization", percentage, "must be greater than 0"))
     metrics = spec.get("metrics") or ()
-    for i, metric in enumerate(metrics):
+    for i, metric in each(out, metrics):
         _metric(out, f"spec.metrics[{i}]", metric)
     if low == 0 and not any(m.get("type") in ("Object", "External") for m in metrics):
         words = "must specify at least one Object or External metric to support scaling to zero replicas"
@@ -81,7 +73,7 @@ def _scaling_rules(out: Errors, path: str, rules: Part) -> None:
     policies = rules.get("policies") or ()
     if not policies:
         out.append(required(f"{path}.policies", "must specify at least one Policy"))
-    for i, policy in enumerate(policies):
+    for i, policy in each(out, policies):
         at, kind = f"{path}.policies[{i}]", policy.get("type") or ""
         if kind not in ("Pods", "Percent"):
             out.append(not_supported(f"{at}.type", kind, ["Percent", "Pods"]))
@@ -253,7 +245,7 @@ def runtime_class(obj: Part) -> list[FieldError]:
         # the part stands twice in the paths of Kubernetes' errors too
         scheduling.tolerations(out, "scheduling.tolerations.tolerations", tolerations)
         seen: set[tuple[Any, ...]] = set()
-        for i, toleration in enumerate(tolerations):
+        for i, toleration in each(out, tolerations):
             key = tuple(toleration.get(field) for field in ("key", "operator", "value", "effect"))
             if key in seen:
                 out.append(duplicate(f"scheduling.tolerations[{i}]", dict(toleration)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import duplicate, forbidden, invalid, not_supported, required
-from apiserver.registry.validation.common import Errors, checked, equal, label_key, label_selector
+from apiserver.registry.validation.common import Errors, checked, each, equal, label_key, label_selector
 
 Part = Mapping[str, Any]
 
@@ -23,9 +23,9 @@ def affinity(out: Errors, path: str, found: Part) -> None:
         if (part := found.get(kind)) is None:
             continue
         at = f"{path}.{kind}"
-        for i, term in enumerate(part.get("requiredDuringSchedulingIgnoredDuringExecution") or ()):
+        for i, term in each(out, part.get("requiredDuringSchedulingIgnoredDuringExecution") or ()):
             _pod_affinity_term(out, f"{at}.requiredDuringSchedulingIgnoredDuringExecution[{i}]", term)
-        for i, weighted in enumerate(part.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
+        for i, weighted in each(out, part.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
             where = f"{at}.preferredDuringSchedulingIgnoredDuringExecution[{i}]"
             _weight(out, f"{where}.weight", weighted.get("weight") or 0)
             _pod_affinity_term(out, f"{where}.podAffinityTerm", weighted.get("podAffinityTerm") or {})
@@ -34,7 +34,7 @@ def affinity(out: Errors, path: str, found: Part) -> None:
 def node_affinity(out: Errors, path: str, found: Part) -> None:
     if (needed := found.get("requiredDuringSchedulingIgnoredDuringExecution")) is not None:
         node_selector(out, f"{path}.requiredDuringSchedulingIgnoredDuringExecution", needed)
-    for i, preferred in enumerate(found.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
+    for i, preferred in each(out, found.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
         at = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{i}]"
         _weight(out, f"{at}.weight", preferred.get("weight") or 0)
         _node_selector_term(out, f"{at}.preference", preferred.get("preference") or {})
@@ -44,7 +44,7 @@ def node_selector(out: Errors, path: str, selector: Part) -> None:
     terms = selector.get("nodeSelectorTerms") or ()
     if not terms:
         out.append(required(f"{path}.nodeSelectorTerms", "must have at least one node selector term"))
-    for i, term in enumerate(terms):
+    for i, term in each(out, terms):
         _node_selector_term(out, f"{path}.nodeSelectorTerms[{i}]", term)
 
 
@@ -54,9 +54,9 @@ def _weight(out: Errors, path: str, weight: int) -> None:
 
 
 def _node_selector_term(out: Errors, path: str, term: Part) -> None:
-    for i, expression in enumerate(term.get("matchExpressions") or ()):
+    for i, expression in each(out, term.get("matchExpressions") or ()):
         _node_requirement(out, f"{path}.matchExpressions[{i}]", expression)
-    for i, expression in enumerate(term.get("matchFields") or ()):
+    for i, expression in each(out, term.get("matchFields") or ()):
         _node_field_requirement(out, f"{path}.matchFields[{i}]", expression)
 
 
@@ -87,7 +87,7 @@ def _node_field_requirement(out: Errors, path: str, requirement: Part) -> None:
     if key != "metadata.name":
         out.append(invalid(f"{path}.key", key, "not a valid field selector key"))
         return
-    for i, value in enumerate(values):
+    for i, value in each(out, values):
         checked(out, f"{path}.values[{i}]", value, names.dns1123_subdomain)
 
 
@@ -110,12 +110,12 @@ def _label_keys(out: Errors, path: str, keys: Sequence[str], selector: Part | No
     if selector is None:
         out.append(forbidden(path, "must not be specified when labelSelector is not set"))
         return
-    for i, key in enumerate(keys):
+    for i, key in each(out, keys):
         label_key(out, f"{path}[{i}]", key)
 
 
 def tolerations(out: Errors, path: str, found: Sequence[Part]) -> None:
-    for i, toleration in enumerate(found):
+    for i, toleration in each(out, found):
         key, operator = toleration.get("key") or "", toleration.get("operator") or ""
         effect, value = toleration.get("effect") or "", toleration.get("value") or ""
         if key:
@@ -158,7 +158,7 @@ def _timeless(toleration: Part) -> dict[str, Any]:
 
 def topology_spread(out: Errors, path: str, found: Sequence[Part]) -> None:
     left = Counter((c.get("topologyKey") or "", c.get("whenUnsatisfiable") or "") for c in found)
-    for i, constraint in enumerate(found):
+    for i, constraint in each(out, found):
         at = f"{path}[{i}]"
         skew = constraint.get("maxSkew") or 0
         if skew <= 0:
@@ -191,7 +191,7 @@ def topology_spread(out: Errors, path: str, found: Sequence[Part]) -> None:
 
 def scheduling_gates(out: Errors, path: str, gates: Sequence[Part]) -> None:
     seen: set[str] = set()
-    for i, gate in enumerate(gates):
+    for i, gate in each(out, gates):
         name = gate.get("name") or ""
         if not name:
             out.append(required(f"{path}[{i}]", "must not be empty"))
@@ -204,7 +204,7 @@ def scheduling_gates(out: Errors, path: str, gates: Sequence[Part]) -> None:
 def taints(out: Errors, path: str, found: Sequence[Part]) -> None:
     """Of a node: one for each key and effect."""
     seen: set[tuple[str, str]] = set()
-    for i, taint in enumerate(found):
+    for i, taint in each(out, found):
         key, effect = taint.get("key") or "", taint.get("effect") or ""
         label_key(out, f"{path}[{i}].key", key)
         value_errors = names.label_value(taint.get("value") or "")
@@ -230,7 +230,7 @@ def node_affinity_narrowed(out: Errors, path: str, new: Part | None, old: Part |
         words = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         out.append(invalid(f"{path}.nodeSelectorTerms", list(new_terms), words))
         return
-    for i, (new_term, old_term) in enumerate(zip(new_terms, old_terms)):
+    for i, (new_term, old_term) in each(out, zip(new_terms, old_terms)):
         for field in ("matchExpressions", "matchFields"):
             have, had = new_term.get(field) or [], old_term.get(field) or []
             if len(have) < len(had) or not all(equal(a, b) for a, b in zip(have, had)):

@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import duplicate, invalid, not_supported, required
-from apiserver.registry.validation.common import Errors, known_value, local_descending_path, user_or_group_id
+from apiserver.registry.validation.common import Errors, each, known_value, local_descending_path, user_or_group_id
 
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -42,8 +42,8 @@ def pod_context(out: Errors, spec_path: str, spec: Mapping[str, Any]) -> None:
     """``spec.securityContext`` with what in the spec goes with it: host ports and namespaces."""
     path = f"{spec_path}.securityContext"
     if spec.get("hostNetwork"):
-        for i, container in enumerate(spec.get("containers") or ()):
-            for j, port in enumerate(container.get("ports") or ()):
+        for i, container in each(out, spec.get("containers") or ()):
+            for j, port in each(out, container.get("ports") or ()):
                 host_port = port.get("hostPort") or 0
                 if host_port and host_port != (port.get("containerPort") or 0):
                     words = "must match `containerPort` when `hostNetwork` is true"
@@ -62,7 +62,7 @@ def _pod_ids(out: Errors, path: str, context: Mapping[str, Any]) -> None:
     user_or_group_id(out, f"{path}.fsGroup", context.get("fsGroup"))
     user_or_group_id(out, f"{path}.runAsUser", context.get("runAsUser"))
     user_or_group_id(out, f"{path}.runAsGroup", context.get("runAsGroup"))
-    for i, group in enumerate(context.get("supplementalGroups") or ()):
+    for i, group in each(out, context.get("supplementalGroups") or ()):
         user_or_group_id(out, f"{path}.supplementalGroups[{i}]", group)
 
 
@@ -117,7 +117,7 @@ def _app_armor_profile(out: Errors, path: str, profile: Mapping[str, Any]) -> No
 
 def _sysctls(out: Errors, path: str, found: Sequence[Mapping[str, Any]]) -> None:
     seen: set[str] = set()
-    for i, sysctl in enumerate(found):
+    for i, sysctl in each(out, found):
         name = sysctl.get("name") or ""
         if not name:
             out.append(required(f"{path}[{i}].name"))

@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from apiserver.registry.validation import addresses, formats
-from apiserver.registry.validation.common import Errors, checked, labels, one_of, port_number_or_name
+from apiserver.registry.validation.common import Errors, checked, each, labels, one_of, port_number_or_name
 
 Part = Mapping[str, Any]
 
@@ -40,13 +40,13 @@ def create(obj: Part) -> list[FieldError]:
         out.append(required("spec.ports"))
     _by_type(out, spec, kind, headless, ports)
     seen: set[str] = set()
-    for i, port in enumerate(ports):
+    for i, port in each(out, ports):
         _port(out, f"spec.ports[{i}]", port, len(ports) > 1, seen)
     labels(out, "spec.selector", spec.get("selector"))
     _session_affinity(out, spec)
     if kind != "ExternalName":
         cluster_ips(out, spec)
-    for i, address in enumerate(spec.get("externalIPs") or ()):
+    for i, address in each(out, spec.get("externalIPs") or ()):
         before = len(out)
         for message in formats.ip_address(address):
             out.append(invalid(f"spec.externalIPs[{i}]", address, message))
@@ -61,7 +61,7 @@ def create(obj: Part) -> list[FieldError]:
 
 def _by_type(out: Errors, spec: Part, kind: str, headless: bool, ports: Sequence[Part]) -> None:
     if kind == "LoadBalancer":
-        for i, port in enumerate(ports):
+        for i, port in each(out, ports):
             if port.get("port") == KUBELET_PORT:
                 words = f"may not expose port {KUBELET_PORT} externally since it is used by kubelet"
                 out.append(invalid(f"spec.ports[{i}]", KUBELET_PORT, words))
@@ -130,7 +130,7 @@ def cluster_ips(out: Errors, spec: Part) -> None:
     elif ips and not ip:
         out.append(invalid(path, ips, "must be empty when `clusterIP` is not specified"))
     seen: set[str] = set()
-    for i, family in enumerate(families):
+    for i, family in each(out, families):
         if family not in _FAMILIES:
             out.append(not_supported(f"spec.ipFamilies[{i}]", family, list(_FAMILIES)))
         if family in seen:
@@ -140,7 +140,7 @@ def cluster_ips(out: Errors, spec: Part) -> None:
     if policy is not None and policy not in _FAMILY_POLICIES:
         out.append(not_supported("spec.ipFamilyPolicy", policy, list(_FAMILY_POLICIES)))
     bad = False
-    for i, address in enumerate(ips):
+    for i, address in each(out, ips):
         if i == 0 and address == NO_CLUSTER_IP:
             if len(ips) > 1:
                 bad = True
@@ -156,25 +156,25 @@ def cluster_ips(out: Errors, spec: Part) -> None:
     if len(ips) > 1 and len({":" in address for address in ips}) != 2:
         out.append(invalid(path, ips, "may specify no more than one IP for each IP family"))
     if not is_headless(spec):
-        for i, (address, family) in enumerate(zip(ips, families)):
+        for i, (address, family) in each(out, zip(ips, families)):
             if (":" in address) != (family == "IPv6"):
                 out.append(invalid(f"{path}[{i}]", address, f"expected an {family} value as indicated by `ipFamilies[{i}]`"))
 
 
 def _port_uniqueness(out: Errors, kind: str, ports: Sequence[Part]) -> None:
     if kind == "ClusterIP":
-        for i, port in enumerate(ports):
+        for i, port in each(out, ports):
             if port.get("nodePort"):
                 out.append(forbidden(f"spec.ports[{i}].nodePort", "may not be used when `type` is 'ClusterIP'"))
     node_ports: set[tuple[Any, Any]] = set()
-    for i, port in enumerate(ports):
+    for i, port in each(out, ports):
         if node_port := port.get("nodePort"):
             key = (port.get("protocol"), node_port)
             if key in node_ports:
                 out.append(duplicate(f"spec.ports[{i}].nodePort", node_port))
             node_ports.add(key)
     numbers: set[tuple[Any, Any]] = set()
-    for i, port in enumerate(ports):
+    for i, port in each(out, ports):
         key = (port.get("protocol"), port.get("port"))
         if key in numbers:
             out.append(duplicate(f"spec.ports[{i}]", {"protocol": key[0], "port": key[1]}))
@@ -188,7 +188,7 @@ def _load_balancer(out: Errors, obj: Part, spec: Part, kind: str) -> None:
     if ranges:
         if kind != "LoadBalancer":
             out.append(forbidden("spec.LoadBalancerSourceRanges", "may only be used when `type` is 'LoadBalancer'"))
-        for i, entry in enumerate(ranges):
+        for i, entry in each(out, ranges):
             for message in formats.cidr(entry.strip()):
                 out.append(invalid(f"spec.LoadBalancerSourceRanges[{i}]", entry, message))
     elif annotation in annotations:
@@ -256,7 +256,7 @@ def _changed_addresses(out: Errors, have: Part, had: Part) -> None:
         return
     new, old = list(have.get("clusterIPs") or ()), list(had.get("clusterIPs") or ())
     if len(new) == len(old):
-        for i, (now, was) in enumerate(zip(new, old)):
+        for i, (now, was) in each(out, zip(new, old)):
             if now != was:
                 out.append(invalid(f"spec.clusterIPs[{i}]", new, "may not change once set"))
         return

@@ -20,6 +20,7 @@ from apiserver.registry.validation.common import (
     IMMUTABLE,
     Errors,
     checked,
+    each,
     equal,
     immutable,
     known_value,
@@ -82,14 +83,14 @@ def _parameters(out: Errors, path: str, parameters: Part, *, may_be_empty: bool)
 def _topologies(out: Errors, terms: Any) -> None:
     # a term that says nothing equals the nothing before all terms
     earlier: list[dict[str, set[str]]] = [{}]
-    for i, term in enumerate(terms):
+    for i, term in each(out, terms):
         found: dict[str, set[str]] = {}
-        for j, expression in enumerate(term.get("matchLabelExpressions") or ()):
+        for j, expression in each(out, term.get("matchLabelExpressions") or ()):
             at, key = f"allowedTopologies[{i}].matchLabelExpressions[{j}]", expression.get("key") or ""
             values = expression.get("values") or ()
             if not values:
                 out.append(required(f"{at}.values"))
-            for k, value in enumerate(values):
+            for k, value in each(out, values):
                 if value in values[:k]:
                     out.append(duplicate(f"{at}.values[{k}]", value))
             label_key(out, f"{at}.key", key)
@@ -176,7 +177,7 @@ def volume_attachment_update(new: Part, old: Part) -> list[FieldError]:
 def csi_node(obj: Part) -> list[FieldError]:
     out: Errors = []
     seen: set[str] = set()
-    for i, driver in enumerate((obj.get("spec") or _NOTHING).get("drivers") or ()):
+    for i, driver in each(out, (obj.get("spec") or _NOTHING).get("drivers") or ()):
         at, name, node_id = f"spec.drivers[{i}]", driver.get("name") or "", driver.get("nodeID") or ""
         csi_driver_name(out, f"{at}.name", name)
         if not node_id:
@@ -232,7 +233,7 @@ def csi_driver(obj: Part) -> list[FieldError]:
 
 def _token_requests(out: Errors, requests: Any) -> None:
     audiences: set[str] = set()
-    for i, request in enumerate(requests):
+    for i, request in each(out, requests):
         at, audience = f"spec.tokenRequests[{i}]", request.get("audience") or ""
         if audience in audiences:
             out.append(duplicate(f"{at}.audience", audience))

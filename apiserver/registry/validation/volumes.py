@@ -9,7 +9,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import duplicate, forbidden, invalid, not_supported, required, too_long
 from apiserver.registry.validation import environment, formats, persistent_volume_claims, quantities
-from apiserver.registry.validation.common import Errors, checked, local_descending_path, local_non_reserved_path, no_backsteps
+from apiserver.registry.validation.common import Errors, checked, each, local_descending_path, local_non_reserved_path, no_backsteps
 
 Source = Mapping[str, Any]
 SourceCheck = Callable[[Errors, str, Source], None]
@@ -30,7 +30,7 @@ def pod_volumes(out: Errors, path: str, volumes: Sequence[Source], pod_name: str
     template, whose claims have no names yet."""
     good: dict[str, Source] = {}
     created_claims = {f"{pod_name}-{v.get('name')}" for v in volumes if v.get("ephemeral") is not None} if pod_name else ()
-    for i, volume in enumerate(volumes):
+    for i, volume in each(out, volumes):
         before, at, name = len(out), f"{path}[{i}]", volume.get("name") or ""
         _sources(out, at, volume, name, pod_name)
         if not name:
@@ -130,7 +130,7 @@ def _disk_partition(id_field: str) -> SourceCheck:
 
 
 def _keys_to_paths(out: Errors, path: str, items: Sequence[Source]) -> None:
-    for i, item in enumerate(items):
+    for i, item in each(out, items):
         at = f"{path}[{i}]"
         if not item.get("key"):
             out.append(required(f"{at}.key"))
@@ -313,7 +313,7 @@ def _downward_api(out: Errors, path: str, source: Source) -> None:
 def _projected(out: Errors, path: str, source: Source) -> None:
     file_mode(out, f"{path}.defaultMode", source.get("defaultMode"))
     paths: set[str] = set()
-    for i, projection in enumerate(source.get("sources") or ()):
+    for i, projection in each(out, source.get("sources") or ()):
         at = f"{path}.sources[{i}]"
         given = 0
         for kind in ("secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"):

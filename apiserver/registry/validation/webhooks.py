@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from apiserver.machinery import go_json, names
 from apiserver.machinery.field_errors import FieldError, duplicate, invalid, not_supported, required, too_many
 from apiserver.registry.validation import formats
-from apiserver.registry.validation.common import Errors, label_selector
+from apiserver.registry.validation.common import Errors, each, label_selector
 
 Part = Mapping[str, Any]
 
@@ -38,7 +38,7 @@ def configuration(new: Part, old: Part | None) -> list[FieldError]:
     )
     unique = old is None or len({hook.get("name") for hook in had}) == len(had)
     seen: set[str] = set()
-    for i, hook in enumerate(new.get("webhooks") or ()):
+    for i, hook in each(out, new.get("webhooks") or ()):
         path, name = f"webhooks[{i}]", hook.get("name") or ""
         _webhook(out, path, hook, _NO_SIDE_EFFECTS if strict_effects else _SIDE_EFFECTS)
         review_versions(out, f"{path}.admissionReviewVersions", hook.get("admissionReviewVersions") or (), known_versions)
@@ -55,7 +55,7 @@ def _webhook(out: Errors, path: str, hook: Part, side_effects: tuple[str, ...]) 
         out.append(required(f"{path}.name"))
     for message in formats.fully_qualified_name(name) if name else ():
         out.append(invalid(f"{path}.name", name, message))
-    for i, rule in enumerate(hook.get("rules") or ()):
+    for i, rule in each(out, hook.get("rules") or ()):
         rule_with_operations(out, f"{path}.rules[{i}]", rule)
     _supported(out, f"{path}.failurePolicy", hook.get("failurePolicy"), ("Fail", "Ignore"))
     _supported(out, f"{path}.matchPolicy", hook.get("matchPolicy"), ("Equivalent", "Exact"))
@@ -142,7 +142,7 @@ def service_reference(out: Errors, path: str, service: Part) -> None:
         return
     if not where.startswith("/"):
         out.append(invalid(f"{path}.path", where, "must start with a '/'"))
-    for i, step in enumerate(where[1:].removesuffix("/").split("/")):
+    for i, step in each(out, where[1:].removesuffix("/").split("/")):
         if not step:
             out.append(invalid(f"{path}.path", where, f"segment[{i}] may not be empty"))
             continue
@@ -154,7 +154,7 @@ def review_versions(out: Errors, path: str, versions: Sequence[str], must_be_kno
     if not versions:
         out.append(required(path, f"must specify one of {', '.join(_REVIEW_VERSIONS)}"))
         return
-    for i, version in enumerate(versions):
+    for i, version in each(out, versions):
         if version in versions[:i]:
             out.append(invalid(f"{path}[{i}]", version, "duplicate version"))
             continue
@@ -169,7 +169,7 @@ def match_conditions(out: Errors, path: str, conditions: Sequence[Part]) -> None
     if len(conditions) > MATCH_CONDITIONS_MAX:
         out.append(too_many(path, len(conditions), MATCH_CONDITIONS_MAX))
     seen: set[str] = set()
-    for i, condition in enumerate(conditions):
+    for i, condition in each(out, conditions):
         name = condition.get("name") or ""
         if not (condition.get("expression") or "").strip():
             out.append(required(f"{path}[{i}].expression"))
@@ -189,7 +189,7 @@ def rule_with_operations(out: Errors, path: str, rule: Part) -> None:
         out.append(required(f"{path}.operations"))
     if len(operations) > 1 and "*" in operations:
         out.append(invalid(f"{path}.operations", operations, "if '*' is present, must not specify other operations"))
-    for i, operation in enumerate(operations):
+    for i, operation in each(out, operations):
         if operation not in _OPERATIONS:
             out.append(not_supported(f"{path}.operations[{i}]", operation, list(_OPERATIONS)))
     for field, what in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
@@ -198,7 +198,7 @@ def rule_with_operations(out: Errors, path: str, rule: Part) -> None:
             out.append(required(f"{path}.{field}"))
         if len(values) > 1 and "*" in values:
             out.append(invalid(f"{path}.{field}", values, f"if '*' is present, must not specify other {what}"))
-    for i, version in enumerate(rule.get("apiVersions") or ()):
+    for i, version in each(out, rule.get("apiVersions") or ()):
         if not version:
             out.append(required(f"{path}.apiVersions[{i}]"))
     _resources(out, f"{path}.resources", list(rule.get("resources") or ()))
@@ -211,7 +211,7 @@ def _resources(out: Errors, path: str, resources: list[str]) -> None:
         out.append(required(path))
     whole: set[str] = set()
     everywhere: set[str] = set()
-    for i, entry in enumerate(resources):
+    for i, entry in each(out, resources):
         if not entry:
             out.append(required(f"{path}[{i}]"))
             continue

@@ -11,6 +11,7 @@ from apiserver.registry.validation import formats, pods
 from apiserver.registry.validation.common import (
     Errors,
     checked,
+    each,
     equal,
     immutable,
     label_selector,
@@ -92,7 +93,7 @@ def _forever_running(out: Errors, template: Part | None, kind: str) -> None:
 
 
 def _read_only_disks(out: Errors, template: Part | None) -> None:
-    for i, volume in enumerate(((template or _NOTHING).get("spec") or _NOTHING).get("volumes") or ()):
+    for i, volume in each(out, ((template or _NOTHING).get("spec") or _NOTHING).get("volumes") or ()):
         disk = volume.get("gcePersistentDisk")
         if disk is not None and not disk.get("readOnly"):
             words = "must be true for replicated pods > 1; GCE PD can only be mounted on multiple machines if it is read-only"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.machinery import status
 from apiserver.machinery.objects import Object
 from tests.apiserver.registry.strategies.kinds import CONTAINER, changed, context, create_errors, created, of, rules, update_errors
 
@@ -341,3 +342,11 @@ def test_duplicates_and_old_labels_are_remarked() -> None:
 )
 def test_refusals(spec: Object, wanted: str) -> None:
     assert wanted in create_errors(PODS, of({"containers": [CONTAINER], **spec}))
+
+
+def test_no_more_is_looked_at_than_an_answer_tells() -> None:
+    """A body of some megabytes holds tens of thousands of wrong containers; who looks at all of them holds everybody up."""
+    few = create_errors(PODS, of({"containers": [{"name": "B!", "image": "i"}] * 10}))
+    many = create_errors(PODS, of({"containers": [{"name": "B!", "image": "i"}] * 5_000}))
+    assert many[: len(few)] == few
+    assert len(many) < status.FIELD_ERRORS_MAX + 10
