@@ -200,9 +200,12 @@ class ApiServer:
         await _once_available(self.objects.start)
         # from here on changes arrive: what is written below is waited for like every other write
         self._feeding = asyncio.create_task(self.objects.run())
+        begins = not any(len(storage.cache) for storage in self.objects.storages().values())
         try:
             if not self.config.read_only:
                 await self._make_system(address, port)
+                if begins and self._is_only_server():
+                    await self._forget_the_beginning()
         except BaseException:
             self._feeding.cancel()
             raise
@@ -224,6 +227,13 @@ class ApiServer:
         await self._now_or_later(self._keep_endpoints)
         await self._now_or_later(services.restore_claims)
         await self._now_or_later(lambda: self.objects.write_configuration(self.config.store.name, configuration))
+
+    async def _forget_the_beginning(self) -> None:
+        """Of a new store: the revisions in which the system's objects were made one by one. Nobody has seen them, so that whoever asks
+        for one (a client that knows another cluster's revisions, most likely) is told 410 from the first moment on, not only once the
+        store is compacted for the first time."""
+        with contextlib.suppress(errors.StoreError):
+            await self._kv.compact(self.objects.source.revision)
 
     async def _keep_endpoints(self) -> None:
         try:
