@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import orjson
-
 from apiserver.filters import warnings
 from apiserver.filters.asgi import Message, Send
 from apiserver.machinery.status import StatusError
+from apiserver.request import negotiation
+from apiserver.request.rendering import render
 from apiserver.request.request_context import RequestContext
 
 
@@ -43,9 +43,10 @@ class Response:
     async def send_status(self, error: StatusError) -> None:
         """Answer with a Status; the response must not have started."""
         assert not self.started, "the response has started"
-        body = orjson.dumps(error.status)
+        negotiated = negotiation.of_status(self._context.headers, self._context.query)
+        body = render(negotiated, error.status)
         headers = [
-            (b"content-type", b"application/json"),
+            (b"content-type", negotiated.media_type.encode()),
             (b"content-length", str(len(body)).encode()),
         ]
         headers += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in error.headers.items()]

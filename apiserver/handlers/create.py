@@ -9,13 +9,13 @@ from apiserver.machinery import status
 from apiserver.machinery.objects import Object
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import YAML, body_type, negotiate
+from apiserver.request.negotiation import YAML, body_type
 from apiserver.request.options import write_options
 from apiserver.request.request_context import RequestContext
 
 
 async def create(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
-    negotiated = negotiate(context.headers, context.query, list_of_objects=False, go_type=scope.go_type)
+    negotiated = scope.negotiate(context)
     namespace = context.info.namespace if scope.info.namespaced else ""
     media_type = body_type(context.headers)
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)

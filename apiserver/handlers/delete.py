@@ -18,7 +18,7 @@ from apiserver.registry.environment import Write
 from apiserver.request import body as request_body
 from apiserver.request import options as request_options
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import body_type, negotiate
+from apiserver.request.negotiation import body_type
 from apiserver.request.options import META_GROUP, list_options
 from apiserver.request.request_context import RequestContext
 
@@ -42,7 +42,7 @@ _RETURN_OBJECT = frozenset(
 
 
 async def delete(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
-    negotiated = negotiate(context.headers, context.query, list_of_objects=False, go_type=scope.go_type)
+    negotiated = scope.negotiate(context)
     info = context.info
     options = await read_options(context, receive, limit_bytes)
     namespace = info.namespace if scope.info.namespaced else ""
@@ -67,7 +67,7 @@ def deleted_status(scope: ResourceScope, name: str, metadata: dict[str, Any]) ->
 
 async def delete_collection(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
     """Objects are deleted one after the other; those that vanish meanwhile are passed over (upstream, DeleteCollection)."""
-    negotiated = negotiate(context.headers, context.query, list_of_objects=True, go_type=scope.go_type + "List")
+    negotiated = scope.negotiate(context, list_of_objects=True)
     selecting = list_options(context.query)
     options = await read_options(context, receive, limit_bytes)
     write = write_of(context, options)

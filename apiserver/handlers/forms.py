@@ -29,6 +29,8 @@ def transform(scope: ResourceScope, negotiated: Negotiated, context: RequestCont
         return table(scope, negotiated, context, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")})
     if negotiated.form is Form.METADATA:
         return partial(obj, negotiated.version)
+    if negotiated.form is Form.METADATA_LIST:
+        raise status.wrong_metadata_form(negotiated.form.value, is_list=False, go_type=scope.go_type)
     return obj
 
 

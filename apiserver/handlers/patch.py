@@ -27,10 +27,10 @@ async def patch(
     scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int, subresource: str = ""
 ) -> None:
     """``subresource`` is "", "status" or another whose body is the whole object."""
-    negotiated = negotiation.negotiate(context.headers, context.query, list_of_objects=False, go_type=scope.go_type)
+    negotiated = scope.negotiate(context)
     info, store = context.info, scope.store
     namespace = info.namespace if scope.info.namespaced else ""
-    patch_type = negotiation.patch_type(context.headers, strategic=scope.info.builtin)
+    patch_type = negotiation.patch_type(context.headers, builtin=scope.info.builtin)
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "PatchOptions")
     check_options(options, patch_type)

@@ -15,7 +15,7 @@ from apiserver.handlers.selection import selection_of
 from apiserver.machinery import continue_token, resource_version, status
 from apiserver.objectstore.interface import ExpiredError, ListResult, RevisionMatch, StoredObject, UnreadableObjectError
 from apiserver.objectstore.statuses import as_statuses
-from apiserver.request.negotiation import JSON, PLAIN, Form, Negotiated, negotiate
+from apiserver.request.negotiation import JSON, PLAIN, PROTOBUF, YAML, Form, Negotiated
 from apiserver.request.options import META_GROUP, ListOptions, list_options, text
 from apiserver.request.request_context import RequestContext
 
@@ -26,11 +26,14 @@ _CONTINUE_EXPIRED = (
     "first chunk was returned and now may show up in the list."
 )
 
+#: Objects of a list that become YAML, or metadata as protobuf, at once: a few ms of the loop. Beyond it a thread makes the answer.
+ON_LOOP_OBJECTS_MAX = 32
+
 _LIST_EXPIRED = "The resourceVersion for the provided list is too old."
 
 
 async def get(scope: ResourceScope, context: RequestContext, send: Send) -> None:
-    negotiated = negotiate(context.headers, context.query, list_of_objects=False, go_type=scope.go_type)
+    negotiated = scope.negotiate(context)
     store, info = scope.store, context.info
     min_revision = -1
     if context.query and (asked := text(context.query, "resourceVersion")):
@@ -49,6 +52,11 @@ async def send_stored(
     if negotiated is PLAIN or negotiated.is_plain:
         await response.send_bytes(send, context, code, scope.store.served(found))
         return
+    if negotiated.is_plain_protobuf:
+        from apiserver.handlers import protobuf_answers  # only where a client asks for it
+
+        await response.send_bytes(send, context, code, protobuf_answers.object_bytes(scope, negotiated.version, found), media_type=PROTOBUF)
+        return
     obj = forms.transform(scope, negotiated, context, scope.store.decode(found))
     await response.send_object(send, context, code, negotiated, obj)
 
@@ -62,7 +70,7 @@ def bad_version(scope: ResourceScope, error: resource_version.ResourceVersionErr
 
 
 async def list_(scope: ResourceScope, context: RequestContext, send: Send) -> None:
-    negotiated = negotiate(context.headers, context.query, list_of_objects=True, go_type=scope.go_type + "List")
+    negotiated = scope.negotiate(context, list_of_objects=True)
     if negotiated.form is Form.TABLE:
         forms.include_object(context)
     options = list_options(context.query)
@@ -144,14 +152,23 @@ def list_metadata(scope: ResourceScope, namespace: str, result: ListResult) -> d
 
 async def send_list(scope: ResourceScope, context: RequestContext, send: Send, negotiated: Negotiated, result: ListResult) -> None:
     metadata = list_metadata(scope, context.info.namespace if scope.info.namespaced else "", result)
+    info = scope.info
+    if negotiated.is_plain_protobuf:
+        from apiserver.handlers import protobuf_answers
+
+        await protobuf_answers.send_list(scope, context, send, metadata, result.objects)
+        return
+    if negotiated.form is Form.METADATA:
+        raise status.wrong_metadata_form(negotiated.form.value, is_list=True, go_type=scope.go_type + "List")
     if negotiated.form is not Form.OBJECT:
         pieces = await list_forms.pieces(scope, negotiated, context, result.objects, metadata)
         if negotiated.media_type == JSON and not negotiated.pretty:
             await response.send_pieces(send, context, 200, pieces, sum(map(len, pieces)))
+        elif len(result.objects) > ON_LOOP_OBJECTS_MAX:
+            await response.send_large_object(send, context, 200, negotiated, lambda: orjson.loads(b"".join(pieces)))
         else:
             await response.send_object(send, context, 200, negotiated, orjson.loads(b"".join(pieces)))
         return
-    info = scope.info
     if not info.builtin:
         metadata.setdefault("continue", "")  # lists of custom objects write it out
     head = b'{"kind":%b,"apiVersion":%b,"metadata":%b,"items":[' % (
@@ -169,6 +186,8 @@ async def send_list(scope: ResourceScope, context: RequestContext, send: Send, n
     body = b"".join(_pieces(head, raws, skip, opening))
     if plain:
         await response.send_bytes(send, context, 200, body)
+    elif negotiated.media_type == YAML and len(raws) > ON_LOOP_OBJECTS_MAX:
+        await response.send_large_object(send, context, 200, negotiated, lambda: orjson.loads(body))
     else:
         await response.send_object(send, context, 200, negotiated, orjson.loads(body))
 

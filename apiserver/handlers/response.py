@@ -7,14 +7,13 @@ import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
-import orjson
-
 from apiserver.request.negotiation import JSON, YAML, Negotiated
+from apiserver.request.rendering import render
 from apiserver.request.request_context import RequestContext
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-#: Answers from this size on are compressed for clients that take gzip (kube-apiserver's number).
+#: Answers beyond this size are compressed for clients that take gzip (kube-apiserver's number).
 GZIP_BYTES_MIN = 128 * 1024
 #: A large answer is sent in pieces of about this size, so that it is never in memory twice.
 PIECE_BYTES = 512 * 1024
@@ -27,7 +26,7 @@ async def send_bytes(
     send: Send, context: RequestContext, code: int, body: bytes, *, media_type: str = JSON, headers: Mapping[str, str] | None = None
 ) -> None:
     """A whole answer."""
-    if len(body) >= GZIP_BYTES_MIN and accepts_gzip(context):
+    if len(body) > GZIP_BYTES_MIN and accepts_gzip(context):
         await send_pieces(send, context, code, (body,), len(body), media_type=media_type)
         return
     found = [
@@ -45,7 +44,7 @@ async def send_pieces(
 ) -> None:
     """An answer of ``size`` bytes in pieces, made as they are sent; compressed where it is large and the client takes it."""
     headers = [(b"content-type", media_type.encode())]
-    if size >= GZIP_BYTES_MIN and accepts_gzip(context):
+    if size > GZIP_BYTES_MIN and accepts_gzip(context):
         headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
         await send({"type": "http.response.start", "status": code, "headers": headers})
         # the fastest level, as upstream; on a worker thread, since zlib lets go of the interpreter
@@ -66,24 +65,18 @@ async def send_pieces(
 
 def accepts_gzip(context: RequestContext) -> bool:
     accepted = context.headers.get(b"accept-encoding")
-    return accepted is not None and b"gzip" in accepted
+    return accepted is not None and any(token.strip() == b"gzip" for token in accepted.split(b","))
 
 
 async def send_object(send: Send, context: RequestContext, code: int, negotiated: Negotiated, obj: Mapping[str, Any]) -> None:
     """An object that is not kept as bytes, in the negotiated media type."""
-    await send_bytes(send, context, code, encode(negotiated, obj), media_type=negotiated.media_type)
+    await send_bytes(send, context, code, render(negotiated, obj), media_type=negotiated.media_type)
 
 
-def encode(negotiated: Negotiated, obj: Mapping[str, Any]) -> bytes:
-    if negotiated.media_type == YAML:
-        import yaml
-
-        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-        text = yaml.dump(obj, Dumper=dumper, default_flow_style=False, allow_unicode=True, sort_keys=True)
-        return text.encode() if isinstance(text, str) else bytes(text)
-    if negotiated.pretty:
-        return orjson.dumps(obj, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    return orjson.dumps(obj)
+async def send_large_object(send: Send, context: RequestContext, code: int, negotiated: Negotiated, make: Callable[[], Any]) -> None:
+    """The same for one that takes long to make or to encode, which a thread does."""
+    body = await asyncio.to_thread(lambda: render(negotiated, make()))
+    await send_bytes(send, context, code, body, media_type=negotiated.media_type)
 
 
 async def send_text(send: Send, context: RequestContext, code: int, text: str) -> None:

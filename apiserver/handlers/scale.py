@@ -17,7 +17,7 @@ from apiserver.machinery.status import StatusError
 from apiserver.request import body as request_body
 from apiserver.request import negotiation
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import body_type, negotiate
+from apiserver.request.negotiation import body_type
 from apiserver.request.options import WriteOptions, write_options
 from apiserver.request.request_context import RequestContext
 from apiserver.schemas import decoding
@@ -26,7 +26,7 @@ API_VERSION = "autoscaling/v1"
 
 
 async def serve(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
-    negotiated = negotiate(context.headers, context.query, list_of_objects=False)
+    negotiated = scope.negotiate(context)
     if context.info.verb == "get":
         try:
             found = await scope.store.get(context.info.namespace, context.info.name)
@@ -71,7 +71,7 @@ async def _write(scope: ResourceScope, context: RequestContext, receive: Receive
     info = context.info
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     if info.verb == "patch":
-        patch_type = negotiation.patch_type(context.headers, strategic=scope.info.builtin)
+        patch_type = negotiation.patch_type(context.headers, builtin=scope.info.builtin)
         options = write_options(context.query, "PatchOptions")
         check_options(options, patch_type)
         kind = "PatchOptions"

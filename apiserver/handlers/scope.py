@@ -11,18 +11,21 @@ from apiserver.objectstore import codec
 from apiserver.registry.environment import Write
 from apiserver.registry.store import Store
 from apiserver.request import body as request_body
-from apiserver.request.negotiation import JSON, PROTOBUF, YAML
+from apiserver.request.negotiation import JSON, PROTOBUF, YAML, Negotiated, negotiate
 from apiserver.request.options import WriteOptions
 from apiserver.request.request_context import RequestContext
 from apiserver.resources import columns
 from apiserver.resources.columns import Printer
 from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import minor_of
-from apiserver.schemas import decoding, protobuf, yaml_bodies
+from apiserver.schemas import decoding, yaml_bodies
 from apiserver.schemas.json_bodies import DecodeError
 
 if TYPE_CHECKING:
     from apiserver.schemas.schema_set import SchemaSet
+
+#: Not looked up yet.
+_UNKNOWN = "?"
 
 #: What a refusal shows of a body that it could not make sense of.
 SUMMARY_LENGTH = 30
@@ -41,6 +44,7 @@ class ResourceScope:
         self.schemas = schemas
         self._type: Type | None = None
         self._printer: Printer | None = None
+        self._message: str | None = _UNKNOWN
         self._columns: list[Object] | None = None
         self.item_prefix = codec.type_prefix(self.info.api_version, self.info.kind)
 
@@ -62,6 +66,28 @@ class ResourceScope:
         if self._columns is None:
             self._columns = self.printer.definitions(self.schemas.description_of)
         return self._columns
+
+    @property
+    def message(self) -> str | None:
+        """The name of the kind's protobuf message; None for custom resources, and kinds without a published one."""
+        if self._message is _UNKNOWN:
+            from apiserver.schemas import protobuf  # its table is needed only where clients speak protobuf
+
+            info = self.info
+            self._message = protobuf.message_of(info.api_version, info.kind) if info.builtin else None
+        return self._message
+
+    def negotiate(self, context: RequestContext, *, list_of_objects: bool = False, watch: bool = False) -> Negotiated:
+        """The form of the answer; raises 406."""
+        headers = context.headers
+        return negotiate(
+            headers,
+            context.query,
+            list_of_objects=list_of_objects,
+            watch=watch,
+            builtin=self.info.builtin,
+            protobuf=b"protobuf" in headers.get(b"accept", b"") and self.message is not None,
+        )
 
     @property
     def type(self) -> Type:
@@ -126,7 +152,7 @@ def decode_as(
     """A body of the kind ``kind`` in the group and version of ``info`` (subresources have kinds of their own). Raises 400."""
     repeated = yaml_bodies.duplicate_keys(body) if media_type == YAML and options.field_validation != "Ignore" else ()
     if media_type != JSON:
-        body = json_of(body, media_type, kind)
+        body = json_of(body, media_type, kind, info.api_version)
     if info.builtin and body.strip() == b"null":
         body = b"{}"
     said_kind, said_version = "", ""
@@ -177,20 +203,22 @@ def check_custom_identity(info: ResourceInfo, obj: Object, body: bytes) -> None:
 
 def go_package(group: str) -> str:
     """The Go package of a group's internal types, by which some messages call them."""
-    return group.partition(".")[0] or "core"
+    return group.partition(".")[0] if group not in ("", "events.k8s.io") else "core"
 
 
 def _no_kind(kind: str, api_version: str) -> str:
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{SCHEME}"'
 
 
-def json_of(body: bytes, media_type: str, kind: str) -> bytes:
-    """The JSON of a body in YAML or protobuf. Raises 400."""
+def json_of(body: bytes, media_type: str, kind: str, api_version: str = "v1") -> bytes:
+    """The JSON of a body in YAML or protobuf, where one that does not say what it is is of the kind. Raises 400."""
     try:
         if media_type == YAML:
             return request_body.yaml_to_json(body)
         if media_type == PROTOBUF:
-            return protobuf.to_json(body)
+            from apiserver.schemas import protobuf  # only where a client sends it
+
+            return protobuf.to_json(body, (api_version, kind))
     except ValueError as error:
         raise unrecognized(kind, f"couldn't get version/kind; {error}", body) from error
     return body

@@ -16,7 +16,7 @@ from apiserver.machinery.objects import Object
 from apiserver.registry.registry import Registry
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import body_type, negotiate
+from apiserver.request.negotiation import body_type
 from apiserver.request.options import write_options
 from apiserver.request.request_context import RequestContext
 
@@ -58,7 +58,7 @@ class Subresources:
             await patch(scope, context, receive, send, limit, found.name)
 
     async def _token(self, scope: ResourceScope, context: RequestContext, receive: Receive, send: Send) -> None:
-        negotiated = negotiate(context.headers, context.query, list_of_objects=False)
+        negotiated = scope.negotiate(context)
         body = await request_body.read(receive, context.headers, limit_bytes=self._max_body_bytes)
         options = write_options(context.query, "CreateOptions")
         sub = next(s for s in scope.info.subresources if s.name == "token")

@@ -10,7 +10,7 @@ from apiserver.machinery import status
 from apiserver.machinery.objects import Object, deep_copy
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import YAML, body_type, negotiate
+from apiserver.request.negotiation import YAML, body_type
 from apiserver.request.options import write_options
 from apiserver.request.request_context import RequestContext
 
@@ -19,7 +19,7 @@ async def update(
     scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int, subresource: str = ""
 ) -> None:
     """``subresource`` is "", "status" or another whose body is the whole object."""
-    negotiated = negotiate(context.headers, context.query, list_of_objects=False, go_type=scope.go_type)
+    negotiated = scope.negotiate(context)
     info, store = context.info, scope.store
     namespace = info.namespace if scope.info.namespaced else ""
     media_type = body_type(context.headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,7 +21,7 @@ from apiserver.machinery.status import StatusError
 from apiserver.objectstore.cache_watcher import Bookmark, CacheWatcher
 from apiserver.objectstore.interface import ChangeEvent, EventType, StoredObject
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import Form, Negotiated, negotiate
+from apiserver.request.negotiation import JSON, PROTOBUF, Form, Negotiated
 from apiserver.request.options import list_options
 from apiserver.request.request_context import RequestContext
 
@@ -46,7 +47,7 @@ EncodeEvent = Callable[[EventType, ChangeEvent], bytes]
 async def watch(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, min_timeout_seconds: int) -> None:
     """Without ``timeoutSeconds`` a watch lasts one to two times ``min_timeout_seconds``, at random, so that clients that came together
     do not come back together."""
-    negotiated = negotiate(context.headers, context.query, list_of_objects=False, watch=True)
+    negotiated = scope.negotiate(context, watch=True)
     store, info = scope.store, context.info
     options = list_options(context.query)
     namespace = info.namespace if store.info.namespaced else ""
@@ -68,7 +69,7 @@ async def watch(scope: ResourceScope, context: RequestContext, receive: Receive,
             raise
         # the request is right, so that the refusal comes as an event
         await stream.start(send)
-        await send({"type": "http.response.body", "body": _line("ERROR", orjson.dumps(error.status))})
+        await send({"type": "http.response.body", "body": stream.event("ERROR", stream.dumps(error.status))})
         return
     await _serve(stream, watcher, objects, receive, send, min(timeout, TIMEOUT_SECONDS_MAX), bookmarks)
 
@@ -141,26 +142,38 @@ async def _disconnected(receive: Receive, watcher: CacheWatcher) -> None:
 
 
 class _Stream:
-    """Encoding of one watch's events."""
+    """Encoding of one watch's events: ``event`` frames one of a type and an object's bytes, which ``dumps`` makes of a dict."""
 
     def __init__(self, scope: ResourceScope, context: RequestContext, negotiated: Negotiated) -> None:
         self.scope = scope
         self._context = context
         self._negotiated = negotiated
         self._columns_sent = False
-        if negotiated.form is Form.OBJECT:
-            # the encoded line is shared by all watches of this version
-            self._key: Any = scope.info.api_version
-            self._encode: EncodeEvent = self._encode_shared
-        elif negotiated.form is Form.METADATA:
+        self.event: Callable[[str, bytes], bytes] = _line
+        self.dumps: Callable[[dict[str, Any]], bytes] = orjson.dumps
+        self._show: Callable[[StoredObject], bytes] = scope.store.served
+        self._content_type = JSON
+        # the encoded event is shared by all watches of this version and form
+        self._key: Any = scope.info.api_version
+        self._encode: EncodeEvent = self._encode_shared
+        if negotiated.form is Form.METADATA:
             self._key = (negotiated.version, "metadata")
-            self._encode = self._encode_shared
-        else:
+            self._show = functools.partial(forms.partial_of, version=negotiated.version)
+        elif negotiated.form is Form.TABLE:
             self._key = None
             self._encode = self._encode_table
+        if negotiated.media_type == PROTOBUF:
+            from apiserver.handlers import protobuf_answers  # only where a client asks for it
+            from apiserver.schemas import protobuf
+
+            self.event, self.dumps = protobuf_answers.frame, protobuf.encode
+            show = protobuf_answers.metadata_bytes if negotiated.form is Form.METADATA else protobuf_answers.object_bytes
+            self._show = functools.partial(show, scope, negotiated.version)
+            self._content_type = protobuf_answers.STREAM
+            self._key = (PROTOBUF, self._key)
 
     async def start(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", self._content_type.encode())]})
         # an empty piece makes the server send the head now, not with the first event
         await send({"type": "http.response.body", "body": b"", "more_body": True})
 
@@ -176,15 +189,12 @@ class _Stream:
             yield self._added(objects[first:])
 
     def _added(self, objects: list[StoredObject]) -> bytes:
-        form = self._negotiated.form
-        if form is Form.TABLE:
+        if self._negotiated.form is Form.TABLE:
             return b"".join([self._table_line("ADDED", self.scope.store.decode(obj)) for obj in objects])
-        if form is Form.OBJECT:
-            served = self.scope.store.served
-            shown = [served(obj) for obj in objects]
-        else:
-            shown = [forms.partial_of(obj, self._negotiated.version) for obj in objects]
-        return b"%b%b}\n" % (_ADDED, (b"}\n" + _ADDED).join(shown))
+        show = self._show
+        if self.event is not _line:
+            return b"".join([self.event("ADDED", show(obj)) for obj in objects])
+        return b"%b%b}\n" % (_ADDED, (b"}\n" + _ADDED).join([show(obj) for obj in objects]))
 
     def encode(self, batch: list[Any]) -> bytes:
         """Everything that waits, in one piece."""
@@ -224,10 +234,7 @@ class _Stream:
         return line
 
     def _line_of(self, type: EventType, event: ChangeEvent) -> bytes:
-        store, subject = self.scope.store, _subject(type, event)
-        if self._negotiated.form is Form.OBJECT:
-            return _line(type.value, store.served(subject))
-        return _line(type.value, forms.partial_of(subject, self._negotiated.version))
+        return self.event(type.value, self._show(_subject(type, event)))
 
     def _encode_table(self, type: EventType, event: ChangeEvent) -> bytes:
         return self._table_line(type.value, self.scope.store.decode(_subject(type, event)))
@@ -252,7 +259,7 @@ class _Stream:
             rows = [{"cells": [], "object": obj}]
             obj = {"kind": "Table", "apiVersion": f"meta.k8s.io/{self._negotiated.version}", "metadata": metadata, "rows": rows}
             obj["columnDefinitions"] = []
-        return _line("BOOKMARK", orjson.dumps(obj))
+        return self.event("BOOKMARK", self.dumps(obj))
 
 
 def _subject(type: EventType, event: ChangeEvent) -> StoredObject:

@@ -104,6 +104,14 @@ def wrong_metadata_form(form: str, *, is_list: bool, go_type: str) -> StatusErro
     return StatusError(failure(406, "NotAcceptable", f"you requested {form}, but the requested object is {what}{shown}"))
 
 
+def not_routed(code: int, produced: Sequence[str] = ()) -> StatusError:
+    """406 and 415 of the router in front of the built-in resources, in its words (go-restful)."""
+    reason, text = {406: ("NotAcceptable", "406: Not Acceptable"), 415: ("UnsupportedMediaType", "415: Unsupported Media Type")}[code]
+    if produced:
+        text += f"\n\nAvailable representations: {', '.join(produced)}"
+    return StatusError(failure(code, reason, text, {}))
+
+
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
     return StatusError(failure(415, "UnsupportedMediaType", message))

@@ -86,7 +86,7 @@ class StoredObject:
     ``decode`` unless the kind is one of the few that the server itself reads all the time (``keep_decoded``).
     """
 
-    __slots__ = ("_decoded", "_fields", "_labels", "path", "raw", "revision", "served_as")
+    __slots__ = ("_decoded", "_fields", "_labels", "message", "path", "raw", "revision", "served_as")
 
     def __init__(self, path: str, raw: bytes, revision: int) -> None:
         self.path = path
@@ -97,6 +97,8 @@ class StoredObject:
         #: of a custom object: the bytes that are served for it, and by whose rules they were made
         self.served_as: tuple[object, bytes] | None = None
         self._decoded: dict[str, Any] | None = None
+        #: its protobuf message and the apiVersion of it, once somebody has read the object so
+        self.message: tuple[str, bytes] | None = None
 
     @property
     def namespace(self) -> str:

@@ -154,9 +154,7 @@ def write_options(query: Query, kind: str) -> WriteOptions:
     force = boolean(query, "force")
     if errors:
         raise status.invalid(META_GROUP, kind, "", errors)
-    return WriteOptions(
-        dry_run="dryRun" in query, field_manager=field_manager, field_validation=field_validation, force=force
-    )
+    return WriteOptions(dry_run="dryRun" in query, field_manager=field_manager, field_validation=field_validation, force=force)
 
 
 def dry_run_errors(values: list[str] | None) -> list[FieldError]:

@@ -10,8 +10,19 @@ Facts about messages: ``table``. Errors: ``ProtobufError``, ``UnknownKindError``
 """
 
 from apiserver.schemas.protobuf.decoding import decode, to_json
-from apiserver.schemas.protobuf.encoding import encode, encode_message, envelope
+from apiserver.schemas.protobuf.encoding import encode, encode_message, envelope, envelope_start
 from apiserver.schemas.protobuf.table import MAGIC, message_of
 from apiserver.schemas.protobuf.wire import ProtobufError, UnknownKindError
 
-__all__ = ["MAGIC", "ProtobufError", "UnknownKindError", "decode", "encode", "encode_message", "envelope", "message_of", "to_json"]
+__all__ = [
+    "MAGIC",
+    "ProtobufError",
+    "UnknownKindError",
+    "decode",
+    "encode",
+    "encode_message",
+    "envelope",
+    "envelope_start",
+    "message_of",
+    "to_json",
+]

@@ -19,19 +19,19 @@ from apiserver.schemas.protobuf.wire import ProtobufError, UnknownKindError
 #: Messages within messages; the deepest published type without recursion has about 12.
 DEPTH_MAX = 64
 
-_CONTENT_TYPE = b"application/vnd.kubernetes.protobuf"
-
 Scalar = Callable[[Any], Any]
 
 
-def to_json(body: bytes) -> bytes:
+def to_json(body: bytes, default: tuple[str, str] = ("", "")) -> bytes:
     """The JSON form of a body. Raises ProtobufError."""
-    return orjson.dumps(decode(body))
+    return orjson.dumps(decode(body, default))
 
 
-def decode(body: bytes) -> Object:
-    """The object in its JSON form. Raises ProtobufError for what is damaged, for kinds without a published message (UnknownKindError),
-    and for an inner encoding that is not plain protobuf."""
+def decode(body: bytes, default: tuple[str, str] = ("", "")) -> Object:
+    """The object in its JSON form; ``default`` is the apiVersion and kind of one that does not say them. Raises ProtobufError for what is
+    damaged, and for kinds without a published message (UnknownKindError)."""
+    if not body:
+        raise ProtobufError("empty data")
     if body[:4] != MAGIC:
         raise ProtobufError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     api_version = kind = ""
@@ -45,8 +45,7 @@ def decode(body: bytes) -> Object:
                     kind = _text(text)
         elif number == 2:
             raw = _expect_bytes(value)
-        elif number in (3, 4) and value and value != _CONTENT_TYPE:
-            raise ProtobufError(f"content {_text(value)!r} within a protobuf message is not supported")
+    api_version, kind = api_version or default[0], kind or default[1]
     if not api_version or not kind:
         raise ProtobufError("the protobuf message names no apiVersion and kind")
     message = table.message_of(api_version, kind)
