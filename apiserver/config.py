@@ -74,6 +74,8 @@ class ServerConfig(BaseModel):
     bind_address: str = "127.0.0.1"
     secure_port: int = Field(default=6443, ge=0, le=65535)
     kubernetes_version: str = KUBERNETES_VERSIONS[-1]
+    #: API versions switched on and off: ``resources.runtime_config``
+    runtime_config: str = ""
     #: holds ca.crt/.key, apiserver.crt/.key, sa.key/.pub, front-proxy …
     cert_dir: Path
     tls_cert_file: Path

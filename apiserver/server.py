@@ -77,7 +77,7 @@ class ApiServer:
 
     def __init__(self, config: ServerConfig, kv: api.KV) -> None:
         self.config = config
-        self.table = ResourceTable(config.kubernetes_version)
+        self.table = ResourceTable(config.kubernetes_version, config.runtime_config)
         self.schemas = SchemaSet.load(config.kubernetes_version)
         self.store_requests = StoreRequestMetrics()
         self._kv = kv

@@ -162,6 +162,12 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     access.add_argument("--service-account-key-file", type=Path, help="public key that checks tokens (default: made)")
     access.add_argument("--service-account-signing-key-file", type=Path, help="private key that signs tokens (default: made)")
     access.add_argument("--api-audiences", type=names, default=(), help="audiences of tokens (default the issuer)")
+    access.add_argument(
+        "--runtime-config",
+        default="",
+        metavar="GROUP/VERSION=BOOL,…",
+        help="switch API versions on and off: api/beta=true, resource.k8s.io/v1beta1=true, …",
+    )
     access.add_argument("--enable-admission-plugins", type=names, default=(), help="plugins besides the default ones")
     access.add_argument("--disable-admission-plugins", type=names, default=(), help="default plugins to leave out")
     access.add_argument("--audit-log-path", type=Path, help="append a JSON line for each request to this file (default: no audit log)")

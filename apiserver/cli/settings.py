@@ -22,6 +22,7 @@ from apiserver.cli.pki import write_private
 from apiserver.config import EtcdConfig, ServerConfig, StoreConfig
 from apiserver.embedded_store import member_config
 from apiserver.filters.audit import AuditLog
+from apiserver.resources import runtime_config
 
 
 def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
@@ -44,6 +45,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             bind_address=flags.bind_address,
             secure_port=flags.secure_port,
             kubernetes_version=flags.kubernetes_version,
+            runtime_config=flags.runtime_config,
             cert_dir=data_dir.path / "pki",
             tls_cert_file=flags.tls_cert_file or serving.certificate,
             tls_private_key_file=flags.tls_private_key_file or serving.key,
@@ -122,15 +124,14 @@ def _etcd(flags: argparse.Namespace) -> EtcdConfig | None:
         ).validate()
     except ValueError as error:
         raise UsageError(f"--etcd-servers: {error}") from error
-    return EtcdConfig(
-        servers=flags.etcd_servers, cafile=flags.etcd_cafile, certfile=flags.etcd_certfile, keyfile=flags.etcd_keyfile
-    )
+    return EtcdConfig(servers=flags.etcd_servers, cafile=flags.etcd_cafile, certfile=flags.etcd_certfile, keyfile=flags.etcd_keyfile)
 
 
 def _check_access(flags: argparse.Namespace) -> None:
     """What would otherwise only fail while the server is built."""
     checks: tuple[tuple[type[CommandError], str, Callable[[], object]], ...] = (
         (UsageError, "--authorization-mode", lambda: check_modes(flags.authorization_mode)),
+        (UsageError, "--runtime-config", lambda: runtime_config.parse(flags.runtime_config)),
         (
             UsageError,
             "--enable-admission-plugins, --disable-admission-plugins",

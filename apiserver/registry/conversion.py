@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from apiserver.machinery.objects import Object
-from apiserver.registry import autoscaler_metrics
+from apiserver.registry import autoscaler_metrics, device_conversion
 from apiserver.resources.resource_info import ResourceInfo
 
 Convert = Callable[[Object], Object]
@@ -173,3 +173,11 @@ for _old in ("v1beta1", "v1beta2"):
     for _new in ("v1beta3", "v1"):
         _CONVERSIONS[(_FLOW + _old, _FLOW + _new, _LEVEL)] = _renamed_shares(_OLD_SHARES, _SHARES)
         _CONVERSIONS[(_FLOW + _new, _FLOW + _old, _LEVEL)] = _renamed_shares(_SHARES, _OLD_SHARES)
+
+# -- dynamic resources: two shapes ---------------------------------------------------------------------------------------------------
+
+for _flat in device_conversion.FLAT_VERSIONS:
+    for _structured in device_conversion.STRUCTURED_VERSIONS:
+        for _kind in ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"):
+            _CONVERSIONS[(f"resource.k8s.io/{_flat}", f"resource.k8s.io/{_structured}", _kind)] = device_conversion.structured
+            _CONVERSIONS[(f"resource.k8s.io/{_structured}", f"resource.k8s.io/{_flat}", _kind)] = device_conversion.flat

@@ -23,13 +23,48 @@ class Deprecation:
     instead: str = ""
 
 
+def _previews(group: str, kinds: str, **versions: tuple[int, int, str]) -> dict[Key, Deprecation]:
+    """Of each version since when, until when, and the version that stands in for it ("": none is named): three minors after a version came
+    it is deprecated and three later it is gone, where nothing else is said."""
+    return {
+        (group, version, kind): Deprecation(since=since, gone=gone, instead=f"{group}/{instead} {kind}" if instead else "")
+        for kind in kinds.split()
+        for version, (since, gone, instead) in versions.items()
+    }
+
+
 #: by group, version and kind
 _DEPRECATED: dict[Key, Deprecation] = {
     ("", "v1", "ComponentStatus"): Deprecation(since=19),
     ("", "v1", "Endpoints"): Deprecation(since=33, instead="discovery.k8s.io/v1 EndpointSlice"),
-    ("autoscaling", "v2beta2", "HorizontalPodAutoscaler"): Deprecation(
-        since=23, gone=26, instead="autoscaling/v2 HorizontalPodAutoscaler"
+    ("autoscaling", "v2beta2", "HorizontalPodAutoscaler"): Deprecation(since=23, gone=26, instead="autoscaling/v2 HorizontalPodAutoscaler"),
+    **_previews(
+        "admissionregistration.k8s.io",
+        "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding",
+        v1alpha1=(29, 32, "v1"),
+        v1beta1=(31, 34, "v1"),
     ),
+    **_previews(
+        "admissionregistration.k8s.io",
+        "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
+        v1alpha1=(35, 38, ""),
+        v1beta1=(37, 40, "v1"),
+    ),
+    **_previews("authentication.k8s.io", "SelfSubjectReview", v1alpha1=(29, 32, ""), v1beta1=(30, 33, "")),
+    **_previews("certificates.k8s.io", "ClusterTrustBundle", v1alpha1=(34, 37, ""), v1beta1=(37, 40, "v1")),
+    **_previews("certificates.k8s.io", "PodCertificateRequest", v1alpha1=(37, 40, ""), v1beta1=(37, 41, "v1")),
+    **_previews("coordination.k8s.io", "LeaseCandidate", v1alpha1=(34, 37, ""), v1alpha2=(35, 38, ""), v1beta1=(36, 39, "")),
+    **_previews("networking.k8s.io", "IPAddress ServiceCIDR", v1alpha1=(30, 33, ""), v1beta1=(34, 37, "")),
+    **_previews("resource.k8s.io", "DeviceTaintRule", v1alpha3=(36, 39, ""), v1beta2=(39, 42, "")),
+    **_previews(
+        "resource.k8s.io",
+        "DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice",
+        v1alpha3=(34, 37, ""),
+        v1beta1=(35, 38, ""),
+        v1beta2=(36, 39, ""),
+    ),
+    **_previews("storage.k8s.io", "VolumeAttributesClass", v1alpha1=(32, 35, "v1"), v1beta1=(34, 37, "v1")),
+    **_previews("storagemigration.k8s.io", "StorageVersionMigration", v1alpha1=(33, 36, ""), v1beta1=(37, 41, "v1")),
     ("storage.k8s.io", "v1beta1", "CSIStorageCapacity"): Deprecation(since=24, gone=27, instead="storage.k8s.io/v1 CSIStorageCapacity"),
     **{
         ("flowcontrol.apiserver.k8s.io", version, kind): Deprecation(

@@ -23,7 +23,9 @@ from apiserver.resources import (
     flowcontrol,
     networking,
     policy,
+    previews,
     rbac,
+    runtime_config,
     scheduling,
     storage,
 )
@@ -54,6 +56,8 @@ GROUP_ORDER = (
     "flowcontrol.apiserver.k8s.io",
     "resource.k8s.io",
     "storagemigration.k8s.io",
+    "internal.apiserver.k8s.io",
+    "lifecycle.k8s.io",
 )
 
 _MODULES = (
@@ -96,9 +100,10 @@ def minor_of(kubernetes_version: str) -> int:
 
 
 class ResourceTable:
-    """Built for one Kubernetes version (``"1.37"``). Reads never copy; answers are frozen values."""
+    """Built for one Kubernetes version (``"1.37"``) and what ``--runtime-config`` switches on and off in it. Reads never copy; answers
+    are frozen values. Raises ValueError for wrong settings."""
 
-    def __init__(self, kubernetes_version: str) -> None:
+    def __init__(self, kubernetes_version: str, switches: str = "") -> None:
         self.kubernetes_version = kubernetes_version
         self.minor = minor_of(kubernetes_version)
         #: raised by every change
@@ -108,7 +113,7 @@ class ResourceTable:
         self._versions: dict[str, list[str]] = {}
         #: by group and version, then by name: discovery of a thousand groups looks at each resource once
         self._by_version: dict[tuple[str, str], dict[str, ResourceInfo]] = {}
-        for info in builtin_resources(self.minor):
+        for info in builtin_resources(self.minor, switches):
             self._insert(info)
 
     def __iter__(self) -> Iterator[ResourceInfo]:
@@ -147,9 +152,7 @@ class ResourceTable:
 
     def is_builtin(self, group: str) -> bool:
         """Whether a group has resources that no definition made."""
-        return any(
-            info.builtin for version in self._versions.get(group, ()) for info in self._by_version[(group, version)].values()
-        )
+        return any(info.builtin for version in self._versions.get(group, ()) for info in self._by_version[(group, version)].values())
 
     def serves(self, group: str, version: str) -> bool:
         return version in self._versions.get(group, ())
@@ -221,9 +224,12 @@ class ResourceTable:
                 del self._versions[info.group]
 
 
-def builtin_resources(minor: int) -> list[ResourceInfo]:
-    """Every built-in resource that Kubernetes 1.``minor`` serves by default, with the facts true of that version."""
-    served = [info for module in _MODULES for info in module.RESOURCES if info.since <= minor <= info.until]
+def builtin_resources(minor: int, switches: str = "") -> list[ResourceInfo]:
+    """Every built-in resource that Kubernetes 1.``minor`` serves with these settings, with the facts true of that version."""
+    settings = runtime_config.parse(switches)
+    existing = [(info, True) for module in _MODULES for info in module.RESOURCES if info.since <= minor <= info.until]
+    existing += [(info, False) for info in previews.RESOURCES if info.since <= minor <= info.until]
+    served = [i for i, default in existing if runtime_config.is_served(settings, i.group, i.version, i.resource, default=default)]
     newest: dict[tuple[str, str], str] = {}
     for info in served:
         key = (info.group, info.resource)

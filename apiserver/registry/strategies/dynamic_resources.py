@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from apiserver.machinery import objects
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
+from apiserver.registry.device_conversion import is_flat, structured
 from apiserver.registry.strategies.parts import keep, text
 from apiserver.registry.strategy import Strategy, StrategyContext
 from apiserver.registry.validation import devices, resource_claims, resource_slices
@@ -27,7 +28,14 @@ def _requests(spec: Object) -> Iterator[Object]:
     for request in objects.get(spec, "devices", "requests", default=()):
         if request.get("exactly") is not None:
             yield request["exactly"]
+        elif request.get("deviceClassName"):  # of a version that says it flatly
+            yield request
         yield from request.get("firstAvailable") or ()
+
+
+def _comparable(obj: Object) -> Object:
+    """The shape for which the rules are written, whichever version the object is in."""
+    return structured(obj) if is_flat(obj) else obj
 
 
 def _default_claim_spec(spec: Object) -> None:
@@ -50,16 +58,16 @@ class ResourceClaimStrategy(Strategy):
         obj["status"] = {}
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
-        return resource_claims.claim(obj)
+        return resource_claims.claim(_comparable(obj))
 
     def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
         keep(new, old, "status")
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return resource_claims.immutable_spec(new, old)
+        return resource_claims.immutable_spec(_comparable(new), _comparable(old))
 
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return resource_claims.claim_status(new, old)
+        return resource_claims.claim_status(_comparable(new), _comparable(old))
 
 
 class ResourceClaimTemplateStrategy(Strategy):
@@ -67,10 +75,10 @@ class ResourceClaimTemplateStrategy(Strategy):
         _default_claim_spec(obj.setdefault("spec", {}).setdefault("spec", {}))
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
-        return resource_claims.claim_template(obj)
+        return resource_claims.claim_template(_comparable(obj))
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return resource_claims.immutable_spec(new, old)
+        return resource_claims.immutable_spec(_comparable(new), _comparable(old))
 
 
 def _stamp_taints(context: StrategyContext, taints: list[Object]) -> None:
@@ -85,19 +93,19 @@ class ResourceSliceStrategy(Strategy):
 
     def _stamp(self, context: StrategyContext, obj: Object) -> None:
         for device in objects.get(obj, "spec", "devices", default=()):
-            _stamp_taints(context, device.get("taints") or [])
+            _stamp_taints(context, (device.get("basic") or device).get("taints") or [])
 
     def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
         self._stamp(context, obj)
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
-        return resource_slices.slice_(obj)
+        return resource_slices.slice_(_comparable(obj))
 
     def prepare_for_update(self, context: StrategyContext, new: Object, old: Object) -> None:
         self._stamp(context, new)
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return resource_slices.slice_(new, old)
+        return resource_slices.slice_(_comparable(new), _comparable(old))
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         return {f"spec.{field}": text(objects.get(obj, "spec", field)) for field in ("nodeName", "driver")}

@@ -60,8 +60,43 @@ def create(obj: Part) -> list[FieldError]:
     most = OWN_LIFETIME_SECONDS_MAX if own else LIFETIME_SECONDS_MAX
     if not LIFETIME_SECONDS_MIN <= seconds <= most:
         out.append(invalid("spec.maxExpirationSeconds", seconds, f"must be in the range [{LIFETIME_SECONDS_MIN}, {most}]"))
-    _request(out, spec.get("stubPKCS10Request") or "")
+    if spec.get("stubPKCS10Request") or not spec.get("pkixPublicKey"):
+        _request(out, spec.get("stubPKCS10Request") or "")
+    else:
+        _public_key(out, spec)
     return out
+
+
+def _public_key(out: Errors, spec: Part) -> None:
+    """Of the versions in which a kubelet sends the key itself, and its signature of the pod's UID."""
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+
+    path, encoded = "spec.pkixPublicKey", spec["pkixPublicKey"]
+    data, proof, signed = _bytes(encoded), _bytes(spec.get("proofOfPossession") or ""), (spec.get("podUID") or "").encode()
+    for field, value in (("pkixPublicKey", data), ("proofOfPossession", proof)):
+        if len(value) > REQUEST_BYTES_MAX:
+            out.append(too_long(f"spec.{field}", REQUEST_BYTES_MAX))
+            return
+    try:
+        key = serialization.load_der_public_key(data)
+    except (ValueError, UnsupportedAlgorithm):
+        out.append(invalid(path, encoded, "must be a valid PKIX-serialized public key"))
+        return
+    if wrong := _key_error(key):
+        out.append(invalid_unshown(path, wrong))
+        return
+    try:
+        if isinstance(key, rsa.RSAPublicKey):
+            salted = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.AUTO)
+            key.verify(proof, signed, salted, hashes.SHA256())
+        elif isinstance(key, ec.EllipticCurvePublicKey):
+            key.verify(proof, signed, ec.ECDSA(hashes.SHA256()))
+        else:
+            key.verify(proof, signed)  # type: ignore[union-attr, call-arg]
+    except InvalidSignature:
+        out.append(invalid_unshown("spec.proofOfPossession", "could not verify proof-of-possession signature"))
 
 
 def _request(out: Errors, encoded: str) -> None:
@@ -152,7 +187,7 @@ def _issued(out: Errors, status: Part, spec: Part, now: datetime) -> None:
     if loaded is None:
         return
     leaf = loaded[0]
-    if not _is_of_request(leaf, _bytes(spec.get("stubPKCS10Request") or "")):
+    if not _is_of_request(leaf, spec):
         out.append(invalid(path, chain, "leaf certificate was not issued to the requested public key"))
         return
     dates: dict[str, datetime] = {}
@@ -190,12 +225,15 @@ def _chain(out: Errors, path: str, chain: str) -> list[x509.Certificate] | None:
     return loaded
 
 
-def _is_of_request(leaf: x509.Certificate, request: bytes) -> bool:
+def _is_of_request(leaf: x509.Certificate, spec: Part) -> bool:
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
 
     try:
-        return bool(leaf.public_key() == x509.load_der_x509_csr(request).public_key())
+        if spec.get("stubPKCS10Request"):
+            return bool(leaf.public_key() == x509.load_der_x509_csr(_bytes(spec["stubPKCS10Request"])).public_key())
+        return bool(leaf.public_key() == serialization.load_der_public_key(_bytes(spec.get("pkixPublicKey") or "")))
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return False
 

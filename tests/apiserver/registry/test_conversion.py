@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.registry import device_conversion
 from tests.apiserver.api import Api
 
 CORE = "/api/v1/namespaces/ns-a/events"
@@ -60,3 +61,20 @@ async def test_an_autoscaler_made_in_the_older_version(api: Api) -> None:
     assert created["spec"]["targetCPUUtilizationPercentage"] == 60
     metrics = (await api.get(f"{V2}/b")).json["spec"]["metrics"]
     assert metrics == [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}}]
+
+
+def test_claims_and_slices_have_two_shapes() -> None:
+    request = {"name": "a", "deviceClassName": "c", "allocationMode": "ExactCount", "count": 1}
+    alternatives = {"name": "b", "firstAvailable": [{"name": "x", "deviceClassName": "c"}]}
+    old = {"apiVersion": "resource.k8s.io/v1beta1", "spec": {"devices": {"requests": [request, alternatives]}}}
+    new = device_conversion.structured(old)
+    assert new["spec"]["devices"]["requests"] == [
+        {"name": "a", "exactly": {"deviceClassName": "c", "allocationMode": "ExactCount", "count": 1}},
+        alternatives,
+    ]
+    assert device_conversion.flat(new) == old
+    template = {"spec": {"spec": old["spec"]}}
+    assert device_conversion.flat(device_conversion.structured(template)) == template
+    devices = {"spec": {"devices": [{"name": "d", "basic": {"attributes": {"a": {"bool": True}}}}]}}
+    assert device_conversion.structured(devices)["spec"]["devices"] == [{"name": "d", "attributes": {"a": {"bool": True}}}]
+    assert device_conversion.flat(device_conversion.structured(devices)) == devices
