@@ -25,6 +25,7 @@ from apiserver.admission.looking_again import LookingAgain
 from apiserver.apiextensions.registrar import DefinitionRegistrar
 from apiserver.config import ServerConfig
 from apiserver.filters.audit import AuditLog
+from apiserver.filters.authorization import CreateAuthorization
 from apiserver.filters.read_only import ReadOnly
 from apiserver.handler_chain import build_handler_chain
 from apiserver.handlers.endpoint import ResourceEndpoint
@@ -96,6 +97,7 @@ class ApiServer:
         self.registry.storage("", "services").claims_of = service_allocators.claims_of
         self.definitions = DefinitionRegistrar(self.registry, self.schemas)
         self.access: Access = build_access(config, self.registry)
+        self.env.authorize_create = CreateAuthorization(self.access.authorizer)
         admission = build_admission_chain(
             self.access.cached,
             self.access.authorizer,

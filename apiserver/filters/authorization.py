@@ -8,6 +8,7 @@ from apiserver.authentication.user import UserInfo
 from apiserver.authorization.authorizer import Attributes, Authorizer, Decision
 from apiserver.authorization.messages import forbidden
 from apiserver.request.request_context import RequestContext, RequestInfo
+from apiserver.resources.resource_info import ResourceInfo
 
 DECISION_ANNOTATION = "authorization.k8s.io/decision"
 REASON_ANNOTATION = "authorization.k8s.io/reason"
@@ -29,6 +30,28 @@ def attributes_of(context: RequestContext) -> Attributes:
         name=info.name,
         path=info.path,
     )
+
+
+class CreateAuthorization:
+    """Whether the user of a PUT or an apply, who may update, may create the object as well: asked where there is none yet."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def __call__(self, user: UserInfo, resource: ResourceInfo, namespace: str, name: str) -> None:
+        """Raises StatusError 403."""
+        attributes = Attributes(
+            user=user,
+            verb="create",
+            group=resource.group,
+            version=resource.version,
+            namespace=namespace,
+            resource=resource.resource,
+            name=name,
+        )
+        decision, reason = self._authorizer.authorize(attributes)
+        if decision is not Decision.ALLOW:
+            raise forbidden(attributes, reason)
 
 
 #: (user, RequestInfo) pairs remembered as allowed; beyond it the memory starts anew

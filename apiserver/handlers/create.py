@@ -7,6 +7,7 @@ from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.machinery import status
 from apiserver.machinery.objects import Object
+from apiserver.registry import before, owner_references
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
 from apiserver.request.negotiation import YAML, body_type
@@ -21,7 +22,9 @@ async def create(scope: ResourceScope, context: RequestContext, receive: Receive
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "CreateOptions")
     obj = await request_body.beside_the_loop(body, media_type == YAML, lambda: scope.decode(body, media_type, options, context))
+    before.wipe(obj["metadata"])
     check_namespace(obj, namespace)
+    owner_references.deduplicate(obj["metadata"], context.warn, after_admission=False)
     scope.store.strategy.default(obj)
     created = await scope.store.create(scope.write_of(context, options, "CreateOptions"), namespace, obj)
     await send_stored(scope, context, send, 201, negotiated, created)
@@ -39,4 +42,3 @@ def check_namespace(obj: Object, namespace: str) -> None:
         metadata["namespace"] = namespace
     else:
         raise status.bad_request("the namespace of the provided object does not match the namespace sent on the request")
-

@@ -24,6 +24,13 @@ def scale_of(custom: CustomResource, obj: Object, *, must_have_replicas: bool) -
         raise StatusError(status.failure(500, "", str(error))) from error
 
 
+def replicas_path(custom: CustomResource) -> list[str]:
+    """The fields on the way to the replicas."""
+    version = cast(CustomVersion, custom)
+    assert version.scale is not None
+    return str(version.scale["specReplicasPath"]).strip(".").split(".")
+
+
 def set_replicas(custom: CustomResource, obj: Object, patched: Object | None, replicas: int) -> None:
     """In place. ``patched``: the Scale after a patch, which must say something where the object has no replicas yet."""
     version = cast(CustomVersion, custom)

@@ -9,7 +9,7 @@ import orjson
 from apiserver.handlers import response
 from apiserver.handlers.reading import listed, send_list, send_stored
 from apiserver.handlers.response import Send
-from apiserver.handlers.scope import ResourceScope, cannot_be_handled, json_of, kind_and_version, unrecognized
+from apiserver.handlers.scope import ResourceScope, body_json, no_kind, wrong_head
 from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
 from apiserver.registry import deletion
@@ -18,9 +18,10 @@ from apiserver.registry.environment import Write
 from apiserver.request import body as request_body
 from apiserver.request import options as request_options
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import body_type
+from apiserver.request.negotiation import YAML, body_type
 from apiserver.request.options import META_GROUP, list_options
 from apiserver.request.request_context import RequestContext
+from apiserver.schemas import json_bodies
 
 #: Kinds that answer a delete with the object rather than a Status (upstream's ReturnDeletedObject).
 _RETURN_OBJECT = frozenset(
@@ -49,7 +50,9 @@ async def delete(scope: ResourceScope, context: RequestContext, receive: Receive
     done = await scope.store.delete(write_of(context, options), namespace, info.name, options)
     returns_object = (scope.info.group, scope.info.resource) in _RETURN_OBJECT
     if returns_object or not done.gone:
-        await send_stored(scope, context, send, 200, negotiated, done.object)
+        # upstream says so of this one wish alone, so as not to break clients
+        code = 202 if not done.gone and options.orphan_dependents is False else 200
+        await send_stored(scope, context, send, code, negotiated, done.object)
         return
     await response.send_object(send, context, 200, negotiated, deleted_status(scope, info.name, done.object.decode()["metadata"]))
 
@@ -66,7 +69,8 @@ def deleted_status(scope: ResourceScope, name: str, metadata: dict[str, Any]) ->
 
 
 async def delete_collection(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
-    """Objects are deleted one after the other; those that vanish meanwhile are passed over (upstream, DeleteCollection)."""
+    """Objects are deleted one after the other; those that vanish meanwhile are passed over (upstream, DeleteCollection). With a limit only
+    that many are, and the answer's continue token leads to the rest."""
     negotiated = scope.negotiate(context, list_of_objects=True)
     selecting = list_options(context.query)
     options = await read_options(context, receive, limit_bytes)
@@ -116,37 +120,42 @@ _OPTIONS_SCHEME = "pkg/apis/meta/internalversion/scheme/register.go:27"
 
 
 def _from_body(body: bytes, context: RequestContext) -> DeleteOptions:
-    original = body
+    """Raises 400 with what the decoder says, and no more."""
+    media_type = body_type(context.headers)
     try:
-        body = json_of(body, body_type(context.headers), "DeleteOptions")
-        value = orjson.loads(body)
+        value = json_bodies.parse(body_json(body, media_type, "DeleteOptions")).value
     except ValueError as error:
-        kind_and_version(body, "DeleteOptions")  # tells what is wrong in Go's words
-        raise unrecognized("DeleteOptions", f"couldn't get version/kind; json parse error: {error}", original) from error
+        prefix = "" if media_type == YAML else "couldn't get version/kind; json parse error: "
+        raise status.bad_request(f"{prefix}{error}") from error
+    if value is None:
+        value = {}
     if not isinstance(value, dict):
-        kind_and_version(body, "DeleteOptions")
-    kind, version = value.get("kind") or "DeleteOptions", value.get("apiVersion") or "v1"
-    if kind != "DeleteOptions":
-        raise status.bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{_OPTIONS_SCHEME}"')
+        raise status.bad_request(f"couldn't get version/kind; json parse error: {wrong_head(value)}")
+    said_kind, said_version = value.get("kind") or "DeleteOptions", value.get("apiVersion") or ""
+    if said_kind != "DeleteOptions":
+        raise status.bad_request(no_kind(said_kind, said_version or f"{META_GROUP}/v1", _OPTIONS_SCHEME))
     preconditions = _typed(value, "preconditions", dict) or {}
     grace = _typed(value, "gracePeriodSeconds", int)
     return DeleteOptions(
         grace_period_seconds=grace,
         orphan_dependents=_typed(value, "orphanDependents", bool),
         propagation_policy=_typed(value, "propagationPolicy", str),
-        uid=_typed(preconditions, "uid", str),
-        resource_version=_typed(preconditions, "resourceVersion", str),
-        dry_run=list(_typed(value, "dryRun", list) or ()) or list(context.query.get("dryRun", ())),
+        uid=_typed(preconditions, "uid", str, "Preconditions.preconditions"),
+        resource_version=_typed(preconditions, "resourceVersion", str, "Preconditions.preconditions"),
+        dry_run=list(_typed(value, "dryRun", list) or ()),
     )
 
 
 _GO_TYPES = {int: "int64", bool: "bool", str: "string", list: "[]string", dict: "v1.Preconditions"}
+_STRING_TYPES = {"propagationPolicy": "v1.DeletionPropagation", "uid": "types.UID"}
 
 
-def _typed(value: dict[str, Any], field: str, kind: type) -> Any:
+def _typed(value: dict[str, Any], field: str, kind: type, struct: str = "DeleteOptions") -> Any:
     found = value.get(field)
     if found is None or (isinstance(found, kind) and not (kind is int and isinstance(found, bool))):
         return found
     word = {list: "array", dict: "object", str: "string", bool: "bool"}.get(type(found), "number")
-    why = f"json: cannot unmarshal {word} into Go struct field DeleteOptions.{field} of type {_GO_TYPES[kind]}"
-    raise cannot_be_handled("DeleteOptions", "v1", "DeleteOptions", why)
+    if kind is int and word == "number":
+        word = f"number {orjson.dumps(found).decode()}"
+    wanted = _STRING_TYPES.get(field, _GO_TYPES[kind])
+    raise status.bad_request(f"json: cannot unmarshal {word} into Go struct field {struct}.{field} of type {wanted}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
@@ -10,10 +11,11 @@ from apiserver.handlers import scope as scopes
 from apiserver.handlers.create import check_namespace
 from apiserver.handlers.reading import send_stored
 from apiserver.handlers.response import Send
-from apiserver.handlers.scope import ResourceScope
+from apiserver.handlers.scope import ResourceScope, Shown
 from apiserver.handlers.update import check_name
 from apiserver.machinery import field_errors, go_json, json_patch, merge_patch, objects, status, strategic_merge_patch
 from apiserver.machinery.objects import Object
+from apiserver.machinery.types import Type
 from apiserver.registry.store import Build
 from apiserver.request import body as request_body
 from apiserver.request import negotiation
@@ -65,15 +67,28 @@ def check_options(options: WriteOptions, patch_type: str) -> None:
         raise status.invalid(META_GROUP, "PatchOptions", "", errors)
 
 
-def parse_patch(body: bytes, wanted: type, go_type: str) -> Any:
-    """The JSON of a patch; raises 400."""
+#: how what cannot be read as a patch of a type is told
+_READING = {
+    negotiation.JSON_PATCH: ("error decoding patch: ", list, "[]handlers.jsonPatchOp"),
+    negotiation.MERGE_PATCH: ("error decoding patch: ", dict, "map[string]interface {}"),
+    negotiation.STRATEGIC_MERGE_PATCH: ("", dict, "map[string]interface {}"),
+}
+
+
+def parse_patch(body: bytes, patch_type: str) -> Any:
+    """The JSON of a patch, a list for a JSON patch and else a mapping; raises 400."""
+    prefix, wanted, go_type = _READING[patch_type]
     try:
         parsed = json_bodies.parse(body)
     except json_bodies.DecodeError as error:
-        raise status.bad_request(f"error decoding patch: {error}") from error
+        raise status.bad_request(f"{prefix}{error}") from error
     value = json_bodies.plain(parsed.value) if parsed.has_duplicates else parsed.value
+    if value is None and patch_type == negotiation.STRATEGIC_MERGE_PATCH:
+        return {}
+    if value is None:
+        raise status.bad_request("Invalid JSON Patch")
     if not isinstance(value, wanted):
-        raise status.bad_request(f"json: cannot unmarshal {go_json.kind_of(value)} into Go value of type {go_type}")
+        raise status.bad_request(f"{prefix}json: cannot unmarshal {go_json.kind_of(value)} into Go value of type {go_type}")
     return value
 
 
@@ -99,15 +114,19 @@ def strict_errors(patch_type: str, body: bytes) -> tuple[str, ...]:
 
 def apply_patch(scope: ResourceScope, patch_type: str, body: bytes, old: Object) -> Object:
     """``old``, which is given away, after the patch in ``body``."""
+    return apply_patch_of_type(scope.type, patch_type, body, old)
+
+
+def apply_patch_of_type(type_: Type, patch_type: str, body: bytes, old: Object) -> Object:
+    value = parse_patch(body, patch_type)
     if patch_type == negotiation.JSON_PATCH:
-        patched = json_patch.apply(old, parse_patch(body, list, "jsonpatch.Patch"))
+        patched = json_patch.apply(old, value)
         if not isinstance(patched, dict):
             raise scopes.patch_error("json: cannot unmarshal into an object")
         return patched
-    value = parse_patch(body, dict, "map[string]interface {}")
     if patch_type == negotiation.MERGE_PATCH:
         return merge_patch.apply(old, value)
-    return strategic_merge_patch.apply(old, value, scope.type)
+    return strategic_merge_patch.apply(old, value, type_)
 
 
 def _patching(scope: ResourceScope, context: RequestContext, body: bytes, patch_type: str, options: WriteOptions) -> Build:
@@ -119,16 +138,53 @@ def _patching(scope: ResourceScope, context: RequestContext, body: bytes, patch_
     async def build(old: Object) -> Object:
         # parsed at each attempt: what a patch holds becomes part of the object, which the attempt goes on to change
         patched = apply_patch(scope, patch_type, body, old)
-        if patched.get("kind") != info.kind or patched.get("apiVersion") != info.api_version:
-            said = f"{patched.get('apiVersion')}, Kind={patched.get('kind')}"
-            raise scopes.patch_error(f"the patch changes the object to {said}", body)
-        new = own_metadata(scope.redecode(patched, options, context, body, patch_errors))
+        words = shown(patch_type, body, patched)
+        patched = _of_the_kind(scope, context, patched, patch_type, words)
+        new = own_metadata(scope.redecode(patched, options, context, words, patch_errors))
         check_name(new, context.info.name)
         check_namespace(new, namespace)
         store.strategy.default(new)
         return new
 
     return build
+
+
+def shown(patch_type: str, body: bytes, patched: Object) -> Shown:
+    """What the refusal of a patch shows: of a strategic merge patch the patch itself, of others what it made."""
+    if patch_type == negotiation.STRATEGIC_MERGE_PATCH:
+        return lambda why: (go_json.shown(parse_patch(body, patch_type)), _conversion_words(why))
+    return lambda why: (orjson.dumps(patched, option=orjson.OPT_SORT_KEYS).decode(), why)
+
+
+_UNMARSHAL = re.compile(r"json: cannot unmarshal (\w+)(?: \S+)? into Go struct field \S+ of type (\S+)")
+_GO_KINDS = {"number": "int64", "array": "slice", "object": "map"}
+
+
+def _conversion_words(why: str) -> str:
+    """A strategic merge patch is made an object not by the JSON decoder but by a converter with words of its own."""
+    found = _UNMARSHAL.fullmatch(why)
+    if found is None:
+        return why
+    value, wanted = _GO_KINDS.get(found[1], found[1]), found[2]
+    if wanted.startswith("[]"):
+        return f"cannot restore slice from {value}"
+    if wanted.startswith("map["):
+        return f"cannot restore map from {value}"
+    return f"cannot restore struct from: {value}" if "." in wanted else f"unrecognized type: {wanted}"
+
+
+def _of_the_kind(scope: ResourceScope, context: RequestContext, patched: Object, patch_type: str, words: Shown) -> Object:
+    """``patched``, which may have lost its kind or have another one. The strategic merge patch of an object keeps what it is whatever it
+    says; an object of another kind is refused, as is one that cannot be told to be of this version."""
+    info = scope.info
+    kind, api_version = patched.get("kind"), patched.get("apiVersion")
+    if kind == info.kind and api_version == info.api_version:
+        return patched
+    if patch_type == negotiation.STRATEGIC_MERGE_PATCH or (kind is None and api_version == info.api_version):
+        return {**patched, "kind": info.kind, "apiVersion": info.api_version}
+    if not api_version and kind in (None, info.kind) and info.builtin:
+        check_name({"metadata": {}}, context.info.name)
+    raise scopes.patch_error(scope.why_not_of_kind(str(kind or ""), str(api_version or "")), words)
 
 
 def own_metadata(obj: Object) -> Object:
@@ -139,10 +195,7 @@ def own_metadata(obj: Object) -> Object:
 def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, options: WriteOptions, subresource: str) -> Build:
     store, info = scope.store, scope.info
     namespace = context.info.namespace if info.namespaced else ""
-    if objects.metadata(applied_once).get("managedFields"):
-        raise status.bad_request("metadata.managedFields must be nil")
-    check_applied(applied_once, context.info.name)
-    check_namespace(applied_once, namespace)
+    said_uid = objects.metadata(applied_once).get("uid")
     source = orjson.dumps(applied_once)
 
     async def build(old: Object) -> Object:
@@ -151,7 +204,12 @@ def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, 
         now = store.env.clock.text()
         applied = orjson.loads(source)
         new: Object = managers.apply(info, subresource, old or None, applied, options.field_manager, bool(options.force), now)
-        new = objects.deep_copy(scope.redecode(new, options, context))
+        new = own_metadata(objects.deep_copy(scope.redecode(new, options, context)))
+        if not old and said_uid:
+            why = f"uid mismatch: the provided object specified uid {said_uid}, and no existing object was found"
+            raise status.conflict(info.group, info.resource, context.info.name, why)
+        check_namespace(new, namespace)
+        check_name(new, context.info.name)
         store.strategy.default(new)
         return new
 
@@ -165,6 +223,8 @@ def parse_applied(body: bytes, options: WriteOptions, context: RequestContext) -
         value, repeated = yaml_bodies.load(body, request_body.yaml_to_json)
     except ValueError as error:
         raise status.bad_request(f"error decoding YAML: {error}") from error
+    if value is None:
+        value = {}
     if not isinstance(value, dict):
         why = f"json: cannot unmarshal {go_json.kind_of(value)} into Go value of type map[string]interface {{}}"
         raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
@@ -177,12 +237,3 @@ def parse_applied(body: bytes, options: WriteOptions, context: RequestContext) -
         context.warn(line)
     said = value.get("metadata")
     return {**value, "metadata": dict(said) if isinstance(said, dict) else {}}
-
-
-def check_applied(obj: Object, name: str) -> None:
-    """An apply body may leave its name out."""
-    metadata = obj["metadata"]
-    said = metadata.get("name") or ""
-    if said and said != name:
-        raise status.bad_request(f"the name of the object ({said}) does not match the name on the URL ({name})")
-    metadata["name"] = name

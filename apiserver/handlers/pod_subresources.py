@@ -17,12 +17,15 @@ from apiserver.objectstore.interface import Selection
 from apiserver.registry.deletion import DeleteOptions, validate_options
 from apiserver.registry.environment import Write
 from apiserver.registry.registry import Registry
-from apiserver.registry.store import Store
+from apiserver.registry.store import Preconditions, Store
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import body_type, negotiate
+from apiserver.request.negotiation import negotiate
 from apiserver.request.options import META_GROUP, integer, text, write_options
 from apiserver.request.request_context import RequestContext
+
+_BINDING = scopes.kind_info("", "v1", "Binding")
+_EVICTION = scopes.kind_info("policy", "v1", "Eviction")
 
 STREAMS = frozenset(("log", "exec", "attach", "portforward", "proxy"))
 
@@ -100,38 +103,34 @@ async def bind(scope: ResourceScope, context: RequestContext, receive: Receive, 
     info = context.info
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "CreateOptions")
-    binding = scopes.decode_as(
-        scope.schemas, scopes.kind_info("", "v1", "Binding"), "Binding", body, body_type(context.headers), options, context
-    )
-    said = binding["metadata"].get("name") or info.name
+    binding = await scopes.decode_apart(scope.schemas, _BINDING, "Binding", body, options, context)
+    said = binding["metadata"].get("name") or ""
     if info.name and said != info.name:
-        raise status.bad_request(f"the name in the URL ({info.name}) does not match the name of the Binding ({said})")
+        raise status.bad_request("name in URL does not match name in Binding object")
     await assign(scope, scope.write_of(context, options, "CreateOptions"), info.namespace, said, binding)
     answer = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     await response.send_object(send, context, 201, negotiated, answer)
 
 
 async def assign(scope: ResourceScope, write: Write, namespace: str, name: str, binding: Object) -> None:
-    """Put a pod on the node that ``binding`` names. Raises 400, 404, 409, 422."""
+    """Put a pod on the node that ``binding`` names. Nobody comes to own what this sets. Raises 400, 404, 409, and, as upstream, 500 for
+    what is wrong with the target."""
     store = scope.store
     check_namespace(binding, namespace)
-    target = binding.get("target") or {}
+    target, sent = binding.get("target") or {}, binding["metadata"]
     errors = []
-    if not name:
-        errors.append(field_errors.required("metadata.name", "name is required"))
     if target.get("kind", "Node") not in ("", "Node"):
         errors.append(field_errors.not_supported("target.kind", target.get("kind"), ["Node", "<empty>"]))
     if not target.get("name"):
         errors.append(field_errors.required("target.name", ""))
     if errors:
-        raise status.invalid("", "Binding", name, errors)
+        lines = [error.text() for error in errors]
+        raise StatusError(status.failure(500, "", lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"))
+    if not name:
+        raise status.bad_request("Name parameter required.")
 
     async def build(pod: Object) -> Object:
         metadata, spec = pod["metadata"], pod["spec"]
-        sent = binding["metadata"]
-        for field in ("uid", "resourceVersion"):
-            if sent.get(field):
-                metadata[field] = sent[field]
         if metadata.get("deletionTimestamp"):
             raise status.conflict("", "pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
         if spec.get("nodeName"):
@@ -145,7 +144,8 @@ async def assign(scope: ResourceScope, write: Write, namespace: str, name: str, 
         pod["status"] = with_condition(pod.get("status") or {}, "PodScheduled", "True", store.env.clock.text())
         return pod
 
-    await store.update(write, namespace, name, build, subresource="binding")
+    wanted = Preconditions(uid=sent.get("uid") or None, resource_version=sent.get("resourceVersion") or None)
+    await store.update(write, namespace, name, build, subresource="binding", manages_fields=False, preconditions=wanted)
 
 
 def with_condition(pod_status: Object, type_: str, value: str, now: str) -> Object:
@@ -160,17 +160,13 @@ def with_condition(pod_status: Object, type_: str, value: str, now: str) -> Obje
     return {**pod_status, "conditions": [*conditions, found]}
 
 
-async def evict(
-    scope: ResourceScope, registry: Registry, context: RequestContext, receive: Receive, send: Send, limit_bytes: int
-) -> None:
+async def evict(scope: ResourceScope, registry: Registry, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
     """A delete that asks the pod's disruption budget first."""
     negotiated = negotiate(context.headers, context.query, list_of_objects=False)
     info, store = context.info, scope.store
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "CreateOptions")
-    eviction = scopes.decode_as(
-        scope.schemas, scopes.kind_info("policy", "v1", "Eviction"), "Eviction", body, body_type(context.headers), options, context
-    )
+    eviction = await scopes.decode_apart(scope.schemas, _EVICTION, "Eviction", body, options, context)
     said = eviction["metadata"].get("name") or info.name
     if said != info.name:
         raise status.bad_request("name in URL does not match name in Eviction object")

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from apiserver.handlers import custom_scales, forms, response
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.create import check_namespace
-from apiserver.handlers.patch import check_options, parse_patch
+from apiserver.handlers.patch import apply_patch_of_type, check_options, parse_applied, shown
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.update import check_name
-from apiserver.machinery import field_errors, go_json, json_patch, labels, merge_patch, objects, resource_version, status
+from apiserver.machinery import field_errors, fieldset, labels, managed_fields, objects, scale_managed_fields, status
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
+from apiserver.registry.store import Preconditions
 from apiserver.request import body as request_body
 from apiserver.request import negotiation
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import body_type
 from apiserver.request.options import WriteOptions, write_options
 from apiserver.request.request_context import RequestContext
 from apiserver.schemas import decoding
 
-API_VERSION = "autoscaling/v1"
+API_VERSION = scale_managed_fields.API_VERSION
 
 
 async def serve(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
@@ -68,60 +69,112 @@ def scale_of(scope: ResourceScope, obj: Object, *, must_have_replicas: bool = Fa
 
 
 async def _write(scope: ResourceScope, context: RequestContext, receive: Receive, limit_bytes: int) -> Object:
-    info = context.info
+    """The write is one of a Scale, with field managers, preconditions and validation of its own, of which the parent takes the replicas
+    and who owns them."""
+    info, store = context.info, scope.store
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
+    kind = "PatchOptions" if info.verb == "patch" else "UpdateOptions"
+    options = write_options(context.query, kind)
+    write = scope.write_of(context, options, kind)
+    preconditions = Preconditions()
+    change: Callable[[Object], Object]
     if info.verb == "patch":
         patch_type = negotiation.patch_type(context.headers, builtin=scope.info.builtin)
-        options = write_options(context.query, "PatchOptions")
         check_options(options, patch_type)
-        kind = "PatchOptions"
+        if patch_type == negotiation.APPLY_YAML:
+            is_yaml = body.lstrip()[:1] != b"{"
+            applied = await request_body.beside_the_loop(body, is_yaml, lambda: parse_applied(body, options, context))
+            change = _applying(scope, context, applied, options)
+        else:
+            change = _changing(scope, write.manager, lambda old: _patched(scope, context, patch_type, body, options, old))
     else:
-        patch_type, kind = "", "UpdateOptions"
-        options = write_options(context.query, kind)
-        put = scopes.decode_as(
-            scope.schemas, scopes.kind_info("autoscaling", "v1", "Scale"), "Scale", body, body_type(context.headers), options, context
-        )
+        put = await scopes.decode_apart(scope.schemas, _SCALE, "Scale", body, options, context)
+        preconditions = Preconditions(uid=put["metadata"].get("uid") or None)
+        change = _changing(scope, write.manager, lambda _: {**put, "metadata": dict(put["metadata"])})
+
+    path_of = _path_of(scope)
 
     async def build(old: Object) -> Object:
-        new_scale = _patched(scope, context, patch_type, body, options, scale_of(scope, old)) if patch_type else put
-        check_name(new_scale, info.name)
-        check_namespace(new_scale, info.namespace)
-        replicas = objects.get(new_scale, "spec", "replicas", default=0)
-        if replicas < 0 and scope.info.builtin:
-            error = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-            raise status.invalid("autoscaling", "Scale", info.name, [error])
-        wanted = new_scale["metadata"].get("resourceVersion") or ""
-        try:
-            if resource_version.of_object(wanted) and wanted != old["metadata"]["resourceVersion"]:
-                raise status.conflict(scope.info.group, scope.info.resource, info.name, status.MODIFIED)
-        except go_json.GoError as error:
-            raise status.bad_request(str(error)) from error
+        entries = managed_fields.of_object(old)
+        scale = change(managed_fields.with_entries(scale_of(scope, old), _of_scale(entries, path_of)))
+        check_namespace(scale, info.namespace)
+        check_name(scale, info.name)
+        replicas = objects.get(scale, "spec", "replicas", default=0)
+        version = scale["metadata"].get("resourceVersion")
+        if version:
+            old["metadata"]["resourceVersion"] = version  # the store compares it
         if scope.info.custom is not None:
-            custom_scales.set_replicas(scope.info.custom, old, new_scale if patch_type else None, replicas)
+            custom_scales.set_replicas(scope.info.custom, old, scale if info.verb == "patch" else None, replicas)
         else:
+            _check(scope, scale, replicas, old["metadata"]["uid"], info.name)
             old["spec"] = {**(old.get("spec") or {}), "replicas": replicas}
-        return old
+        after = scale_managed_fields.to_parent(entries, managed_fields.of_object(scale), scope.info.api_version, path_of)
+        return managed_fields.with_entries(old, after)
 
-    write = scope.write_of(context, options, kind)
-    written, _ = await scope.store.update(write, info.namespace, info.name, build, subresource="scale")
-    return scale_of(scope, scope.store.decode(written))
+    written, _ = await store.update(
+        write, info.namespace, info.name, build, subresource="scale", manages_fields=False, preconditions=preconditions
+    )
+    return scale_of(scope, store.decode(written))
+
+
+_SCALE = scopes.kind_info("autoscaling", "v1", "Scale")
+
+
+def _path_of(scope: ResourceScope) -> scale_managed_fields.PathOf:
+    """Every version of a built-in kind that can be scaled has its replicas at the same place; a definition says where."""
+    path = scale_managed_fields.REPLICAS
+    if scope.info.custom is not None:
+        path = fieldset.fields(*custom_scales.replicas_path(scope.info.custom))
+    return lambda _: path
+
+
+def _of_scale(entries: list[Any], path_of: scale_managed_fields.PathOf) -> list[Object]:
+    try:
+        return scale_managed_fields.to_scale(entries, path_of)
+    except managed_fields.ManagedFieldsError:
+        return []
+
+
+def _changing(scope: ResourceScope, manager: str, make: Callable[[Object], Object]) -> Callable[[Object], Object]:
+    def change(old: Object) -> Object:
+        managers = scope.store.env.managers
+        new = make(managed_fields.without_entries(old))
+        return new if managers is None else managers.update(_SCALE, "scale", old, new, manager, scope.store.env.clock.text())
+
+    return change
+
+
+def _applying(scope: ResourceScope, context: RequestContext, applied: Object, options: WriteOptions) -> Callable[[Object], Object]:
+    def change(old: Object) -> Object:
+        managers = scope.store.env.managers
+        assert managers is not None, "server-side apply needs field managers"
+        now = scope.store.env.clock.text()
+        new = managers.apply(_SCALE, "scale", old, applied, options.field_manager, bool(options.force), now)
+        return {**_decoded(scope, new, options, context, None), "metadata": dict(new["metadata"])}
+
+    return change
+
+
+def _check(scope: ResourceScope, scale: Object, replicas: int, uid: str, name: str) -> None:
+    if replicas < 0:
+        error = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise status.invalid("autoscaling", "Scale", name, [error])
+    said = scale["metadata"].get("uid")
+    if said and said != uid:
+        why = f"Precondition failed: UID in precondition: {said}, UID in object meta: {uid}"
+        raise status.conflict(scope.info.group, f"{scope.info.resource}/scale", name, why)
 
 
 def _patched(scope: ResourceScope, context: RequestContext, patch_type: str, body: bytes, options: WriteOptions, current: Object) -> Object:
-    """Strategic merge is a merge patch here, since a Scale has no lists; apply owns what it names and is one as well."""
-    if patch_type == negotiation.JSON_PATCH:
-        patched = json_patch.apply(current, parse_patch(body, list, "jsonpatch.Patch"))
-    else:
-        if patch_type == negotiation.APPLY_YAML:
-            try:
-                body = request_body.yaml_to_json(body)
-            except ValueError as error:
-                raise status.bad_request(f"error decoding YAML: {error}") from error
-        patched = merge_patch.apply(current, parse_patch(body, dict, "map[string]interface {}"))
-    schemas = scope.schemas
+    patched = apply_patch_of_type(scope.schemas.type_of("autoscaling", "v1", "Scale"), patch_type, body, current)
+    found = _decoded(scope, patched, options, context, shown(patch_type, body, patched))
+    return {**found, "metadata": dict(found.get("metadata") or {})}
+
+
+def _decoded(scope: ResourceScope, obj: Object, options: WriteOptions, context: RequestContext, words: scopes.Shown | None) -> Object:
     try:
-        decoded = decoding.decode(schemas.type_of("autoscaling", "v1", "Scale"), patched)
+        decoded = decoding.decode(scope.schemas.type_of("autoscaling", "v1", "Scale"), obj)
     except decoding.DecodeError as error:
-        raise scopes.patch_error(str(error), body) from error
+        raise scopes.patch_error(str(error), words) from error
     scopes.tell_strict_errors(decoded.strict_errors, options, context, "Scale", "v1", "Scale")
     return decoded.obj

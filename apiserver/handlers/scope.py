@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from apiserver.machinery import field_errors, objects, status
@@ -11,7 +12,7 @@ from apiserver.objectstore import codec
 from apiserver.registry.environment import Write
 from apiserver.registry.store import Store
 from apiserver.request import body as request_body
-from apiserver.request.negotiation import JSON, PROTOBUF, YAML, Negotiated, negotiate
+from apiserver.request.negotiation import JSON, PROTOBUF, YAML, Negotiated, body_type, negotiate
 from apiserver.request.options import WriteOptions
 from apiserver.request.request_context import RequestContext
 from apiserver.resources import columns
@@ -31,6 +32,8 @@ _UNKNOWN = "?"
 SUMMARY_LENGTH = 30
 #: What Kubernetes calls the registry of its built-in types where it says that one is missing.
 SCHEME = "pkg/api/legacyscheme/scheme.go:30"
+#: From why an object that a patch made is refused to what the refusal shows and says.
+Shown = Callable[[str], tuple[str, str]]
 #: Characters of a User-Agent that name a field manager.
 MANAGER_LENGTH_MAX = 128
 
@@ -100,20 +103,33 @@ class ResourceScope:
         return decode_as(self.schemas, self.info, self.info.kind, body, media_type, options, context)
 
     def redecode(
-        self, obj: Object, options: WriteOptions, context: RequestContext, patch: bytes = b"", patch_errors: tuple[str, ...] = ()
+        self,
+        obj: Object,
+        options: WriteOptions,
+        context: RequestContext,
+        shown: Shown | None = None,
+        patch_errors: tuple[str, ...] = (),
     ) -> Object:
-        """The same for what a patch made; a wrong type in it is the patch's fault (422). ``patch_errors``: the unknown and duplicate
-        fields of the patch itself."""
+        """The same for what a patch made; a wrong type in it is the patch's fault (422), which ``shown`` puts in words.
+        ``patch_errors``: the unknown and duplicate fields of the patch itself."""
         info = self.info
         try:
             decoded = self.schemas.kind(info.group, info.version, info.kind).decode(obj)
         except DecodeError as error:
-            raise patch_error(str(error), patch) from error
+            raise patch_error(str(error), shown) from error
         errors = patch_errors + decoded.strict_errors
         if errors and options.field_validation == "Strict":
-            raise patch_error(decoding.strict_decoding_error(errors), patch)
+            raise patch_error(decoding.strict_decoding_error(errors), shown)
         tell_strict_errors(errors, options, context, info.kind, info.version, info.kind)
         return decoded.obj
+
+    def why_not_of_kind(self, kind: str, api_version: str) -> str:
+        """Why an object that says to be of another kind or version is none of this resource."""
+        info = self.info
+        group, _, version = api_version.rpartition("/")
+        if self.schemas.has_kind(group, version, kind or info.kind):
+            return _unknown_conversion(version, kind, info.group, info.kind)
+        return no_kind(kind or info.kind, api_version)
 
     def write_of(self, context: RequestContext, options: WriteOptions, kind: str) -> Write:
         """``kind`` is CreateOptions, UpdateOptions or PatchOptions."""
@@ -162,7 +178,7 @@ def decode_as(
         said_kind, said_version = kind_and_version(body, kind)
         version = said_version.rpartition("/")[2] or info.version
         if (said_kind, said_version) not in ((kind, ""), (kind, info.api_version)):
-            raise cannot_be_handled(said_kind, version, kind, _no_kind(said_kind, said_version or info.api_version)) from error
+            raise cannot_be_handled(said_kind, version, kind, no_kind(said_kind, said_version or info.api_version)) from error
         raise cannot_be_handled(kind, version, kind, str(error)) from error
     obj = decoded.obj
     if not info.builtin:
@@ -177,9 +193,9 @@ def decode_as(
             raise status.bad_request(message)
         group = said_version.rpartition("/")[0]
         if schemas.has_kind(group, version, said_kind):
-            why = f"converting ({version}.{said_kind}) to ({go_package(info.group)}.{kind}): unknown conversion"
+            why = _unknown_conversion(version, said_kind, info.group, kind)
         else:
-            why = _no_kind(said_kind, said_version)
+            why = no_kind(said_kind, said_version)
         raise cannot_be_handled(said_kind, version, kind, why)
     if repeated and options.field_validation == "Strict":
         # what Go finds in the YAML is one error
@@ -206,22 +222,44 @@ def go_package(group: str) -> str:
     return group.partition(".")[0] if group not in ("", "events.k8s.io") else "core"
 
 
-def _no_kind(kind: str, api_version: str) -> str:
-    return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{SCHEME}"'
+async def decode_apart(
+    schemas: SchemaSet, info: ResourceInfo, kind: str, body: bytes, options: WriteOptions, context: RequestContext
+) -> Object:
+    """``decode_as`` in a thread where the body is long YAML, so that other requests go on meanwhile."""
+    media_type = body_type(context.headers)
+    return await request_body.beside_the_loop(
+        body, media_type == YAML, lambda: decode_as(schemas, info, kind, body, media_type, options, context)
+    )
+
+
+def _unknown_conversion(version: str, kind: str, group: str, wanted: str) -> str:
+    """Upstream names Go types: versions are packages, and so are its internal forms of groups."""
+    package = "core" if group == "events.k8s.io" else go_package(group)
+    return f"converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion"
+
+
+def no_kind(kind: str, api_version: str, scheme: str = SCHEME) -> str:
+    return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"'
+
+
+def body_json(body: bytes, media_type: str, kind: str, api_version: str = "v1") -> bytes:
+    """The JSON of a body in YAML or protobuf, where one that does not say what it is is of the kind. Raises ValueError."""
+    if media_type == YAML:
+        return request_body.yaml_to_json(body)
+    if media_type == PROTOBUF:
+        from apiserver.schemas import protobuf  # only where a client sends it
+
+        return protobuf.to_json(body, (api_version, kind))
+    return body
 
 
 def json_of(body: bytes, media_type: str, kind: str, api_version: str = "v1") -> bytes:
-    """The JSON of a body in YAML or protobuf, where one that does not say what it is is of the kind. Raises 400."""
+    """The same; raises 400."""
     try:
-        if media_type == YAML:
-            return request_body.yaml_to_json(body)
-        if media_type == PROTOBUF:
-            from apiserver.schemas import protobuf  # only where a client sends it
-
-            return protobuf.to_json(body, (api_version, kind))
+        return body_json(body, media_type, kind, api_version)
     except ValueError as error:
-        raise unrecognized(kind, f"couldn't get version/kind; {error}", body) from error
-    return body
+        prefix = "" if media_type == YAML else "couldn't get version/kind; "
+        raise unrecognized(kind, f"{prefix}{str(error).removeprefix(request_body.YAML_PREFIX)}", body) from error
 
 
 def kind_info(group: str, version: str, kind: str) -> ResourceInfo:
@@ -237,17 +275,23 @@ def kind_and_version(body: bytes, kind: str) -> tuple[str, str]:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise unrecognized(kind, f"couldn't get version/kind; json parse error: {_go_words(body, error)}", body) from error
+    if value is None:
+        value = {}
     if not isinstance(value, dict):
-        word = {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(value), "number")
-        why = (
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {word} into Go value of type "
-            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-        )
-        raise unrecognized(kind, why, body)
+        raise unrecognized(kind, f"couldn't get version/kind; json parse error: {wrong_head(value)}", body)
     said_kind, said_version = value.get("kind") or kind, value.get("apiVersion") or ""
     if not isinstance(said_kind, str) or not isinstance(said_version, str):
         raise unrecognized(kind, "couldn't get version/kind; json parse error: json: cannot unmarshal into string", body)
     return said_kind, said_version
+
+
+def wrong_head(value: Any) -> str:
+    """What the decoder says of a body that is no object, of which it first wants to know the kind."""
+    word = {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(value), "number")
+    return (
+        f"json: cannot unmarshal {word} into Go value of type "
+        'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+    )
 
 
 def _go_words(body: bytes, error: ValueError) -> str:
@@ -285,8 +329,9 @@ def unrecognized(kind: str, why: str, body: bytes) -> status.StatusError:
     return status.bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({summary})")
 
 
-def patch_error(why: str, patch: bytes = b"") -> status.StatusError:
+def patch_error(why: str, shown: Shown | None = None) -> status.StatusError:
     """A patch that applies but leaves an object that is none (upstream words it as a field error of ``patch``, shown whole)."""
     from apiserver.machinery import field_errors
 
-    return status.invalid("", "", "", [field_errors.invalid("patch", patch.decode("utf-8", "replace"), why)])
+    value, why = shown(why) if shown is not None else ("", why)
+    return status.invalid("", "", "", [field_errors.invalid("patch", value, why)])

@@ -16,7 +16,6 @@ from apiserver.machinery.objects import Object
 from apiserver.registry.registry import Registry
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import body_type
 from apiserver.request.options import write_options
 from apiserver.request.request_context import RequestContext
 
@@ -62,9 +61,8 @@ class Subresources:
         body = await request_body.read(receive, context.headers, limit_bytes=self._max_body_bytes)
         options = write_options(context.query, "CreateOptions")
         sub = next(s for s in scope.info.subresources if s.name == "token")
-        request = scopes.decode_as(
-            scope.schemas, scopes.kind_info(sub.group, sub.version, sub.kind), sub.kind, body, body_type(context.headers), options, context
-        )
+        kind = scopes.kind_info(sub.group, sub.version, sub.kind)
+        request = await scopes.decode_apart(scope.schemas, kind, sub.kind, body, options, context)
         account = await scope.store.get(context.info.namespace, context.info.name)
         answer = await self._issue_token(request, account.decode(), context)
         await response.send_object(send, context, 201, negotiated, answer)

@@ -8,6 +8,8 @@ from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.machinery import status
 from apiserver.machinery.objects import Object, deep_copy
+from apiserver.registry import owner_references
+from apiserver.registry.store import Preconditions
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
 from apiserver.request.negotiation import YAML, body_type
@@ -26,8 +28,9 @@ async def update(
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "UpdateOptions")
     sent = await request_body.beside_the_loop(body, media_type == YAML, lambda: scope.decode(body, media_type, options, context))
-    check_name(sent, info.name)
     check_namespace(sent, namespace)
+    check_name(sent, info.name)
+    owner_references.deduplicate(sent["metadata"], context.warn, after_admission=False)
     store.strategy.default(sent)
 
     async def replace(_: Object) -> Object:
@@ -36,7 +39,13 @@ async def update(
     write = scope.write_of(context, options, "UpdateOptions")
     may_create = store.strategy.allow_create_on_update and not subresource
     written, created = await store.update(
-        write, namespace, info.name, replace, subresource=subresource, create=replace if may_create else None
+        write,
+        namespace,
+        info.name,
+        replace,
+        subresource=subresource,
+        create=replace if may_create else None,
+        preconditions=Preconditions(uid=sent["metadata"].get("uid") or None),
     )
     await send_stored(scope, context, send, 201 if created else 200, negotiated, written)
 

@@ -19,7 +19,7 @@ from apiserver.machinery import table as tables
 from apiserver.machinery.objects import Object
 from apiserver.request import body as request_body
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import Form, body_type, negotiate
+from apiserver.request.negotiation import Form, negotiate
 from apiserver.request.options import write_options
 from apiserver.request.request_context import RequestContext
 from apiserver.resources import columns
@@ -72,7 +72,7 @@ class VirtualResources:
             raise status.generic_method_not_allowed()
         body = await request_body.read(receive, context.headers, limit_bytes=self._max_body_bytes)
         options = write_options(context.query, "CreateOptions")
-        review = scopes.decode_as(self._schemas, info, info.kind, body, body_type(context.headers), options, context)
+        review = await scopes.decode_apart(self._schemas, info, info.kind, body, options, context)
         await response.send_object(send, context, 201, negotiated, self._answers[info.kind](review, context))
 
     async def _component_statuses(self, info: ResourceInfo, context: RequestContext, send: Send) -> None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apiserver.machinery import field_errors, labels, names, objects
+from apiserver.machinery import field_errors, go_json, labels, names, objects
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 
@@ -188,7 +188,7 @@ def validate_field_manager(manager: str, path: str) -> list[FieldError]:
         errors.append(field_errors.too_long(path, FIELD_MANAGER_MAX_LENGTH))
     position = 0
     for character in manager:
-        if not character.isprintable():
+        if not go_json.is_printable(character):
             detail = f"invalid character U+{ord(character):04X} (at position {position})"
             errors.append(field_errors.invalid(path, manager, detail))
         position += names.byte_length(character)

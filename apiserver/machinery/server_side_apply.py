@@ -143,7 +143,7 @@ def _check(applied: Any, api_version: str, kind: str) -> None:
     if wrong_kind or applied.get("apiVersion") != api_version:
         raise status.bad_request(f"invalid object type: {_gvk(applied)}")
     metadata = applied.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("managedFields"):
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise status.bad_request("metadata.managedFields must be nil")
 
 

@@ -11,6 +11,9 @@ from apiserver.objectstore import interface
 from apiserver.resources.resource_info import ResourceInfo
 from storage import errors
 
+#: the object is larger than the store takes
+TooLargeError = errors.RequestTooLargeError
+
 
 @contextlib.contextmanager
 def as_statuses(info: ResourceInfo, name: str) -> Iterator[None]:

@@ -14,11 +14,15 @@ from apiserver.registry.strategy import Strategy
 GENERATE_NAME_ATTEMPTS = 8
 
 
+def wipe(metadata: dict[str, Any]) -> None:
+    """What a client says of the identity and the life of an object to be created does not count; nor does it own these fields."""
+    for field in ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+        metadata.pop(field, None)
+
+
 def of_create(obj: Object, *, namespace: str, namespaced: bool, strategy: Strategy, now: str, source: random.Random) -> None:
     """Identity and times are the system's, whatever the client sent; the name is made up from ``generateName`` if there is none."""
     metadata: dict[str, Any] = obj["metadata"]
-    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
-        metadata.pop(field, None)
     metadata["uid"] = names.new_uid(source)
     metadata["creationTimestamp"] = now
     if namespaced:

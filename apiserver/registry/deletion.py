@@ -80,17 +80,24 @@ def begin(obj: Object, options: DeleteOptions, *, supports_grace: bool, now: str
     if not supports_grace:
         return _AT_ONCE
     metadata = obj["metadata"]
+    if options.grace_period_seconds is not None and options.grace_period_seconds < 0:
+        options.grace_period_seconds = 1
     asked = options.grace_period_seconds
     if metadata.get("deletionTimestamp"):
         given = metadata.get("deletionGracePeriodSeconds")
-        if given is None:
+        if not given:
+            # nothing is left to wait for: a deletion that stopped half way goes on
             return _AT_ONCE
+        given = max(given, 1)
         if asked is None:
             options.grace_period_seconds = given
             return _PENDING
         if asked >= given:
             return _PENDING
-        metadata["deletionTimestamp"] = _shifted(metadata["deletionTimestamp"], asked - given)
+        ends = _shifted(metadata["deletionTimestamp"], asked - given)
+        if ends < now:  # canonical times of one form sort as text
+            ends, asked = now, min(asked, 1)
+        metadata["deletionTimestamp"] = ends
         metadata["deletionGracePeriodSeconds"] = asked
         return _MARKED
     period = pod_grace_period_seconds(obj, asked)

@@ -75,6 +75,8 @@ class Environment:
     allocators: Any = None
     #: the storage of namespaces, whose objects' state every create in them rests on; None: there are none
     namespaces: KvObjectStorage | None = None
+    #: raises 403 where the user may not create the named object, which a PUT or an apply is about to do; None: everybody may
+    authorize_create: Callable[[UserInfo, ResourceInfo, str, str], None] | None = None
     #: takes fields out of an object that the served Kubernetes does not have; None where it has all that defaults may set
     drop_unserved: Callable[[ResourceInfo, Object], None] | None = None
     #: the schemas of the served Kubernetes, a ``SchemaSet``, for definitions of custom resources

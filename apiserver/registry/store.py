@@ -18,8 +18,8 @@ from apiserver.objectstore import codec
 from apiserver.objectstore.cache_watcher import CacheWatcher
 from apiserver.objectstore.interface import ExpiredError, KeyExistsError, ListResult, LostRaceError, RevisionMatch, Selection, StoredObject
 from apiserver.objectstore.kv_object_storage import Guard, KvObjectStorage
-from apiserver.objectstore.statuses import as_statuses
-from apiserver.registry import before, conversion, deletion
+from apiserver.objectstore.statuses import TooLargeError, as_statuses
+from apiserver.registry import before, conversion, deletion, owner_references
 from apiserver.registry.deletion import DeleteOptions
 from apiserver.registry.environment import Environment, Write
 from apiserver.registry.strategy import Strategy, StrategyContext
@@ -31,6 +31,19 @@ LOST_RACES_MAX = 16
 Build = Callable[[Object], Awaitable[Object]]
 
 STATUS = "status"
+
+_VERSION_ON_CREATE = "resourceVersion should not be set on objects to be created"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preconditions:
+    """What an object must be for an update to be done; None: no matter what."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+NO_PRECONDITIONS = Preconditions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,15 +146,17 @@ class Store:
 
     # -- create --------------------------------------------------------------------------------------------------------------
 
-    async def create(self, write: Write, namespace: str, obj: Object, *, manages_fields: bool = True) -> StoredObject:
+    async def create(
+        self, write: Write, namespace: str, obj: Object, *, manages_fields: bool = True, by_update: bool = False
+    ) -> StoredObject:
         """Store a decoded and defaulted object that is the Store's own. ``manages_fields`` False: its managedFields are made already
-        (apply). Raises StatusError."""
+        (apply). ``by_update``: the request is a PUT or an apply, which needs leave to create and may name a version. Raises StatusError."""
         if not self._may_lose():
-            return await self._try_create(write, namespace, obj, manages_fields, ())
+            return await self._try_create(write, namespace, obj, manages_fields, by_update, ())
         for attempt in range(LOST_RACES_MAX):
             guard = self._guard(namespace)
             try:
-                return await self._try_create(write, namespace, objects.deep_copy(obj), manages_fields, guard)
+                return await self._try_create(write, namespace, objects.deep_copy(obj), manages_fields, by_update, guard)
             except LostRaceError:
                 await self.storage.catch_up()
             except StatusError as error:
@@ -158,11 +173,13 @@ class Store:
         namespaces = self.env.namespaces
         return namespaces.unchanged(namespace) if self.info.namespaced and namespaces is not None else ()
 
-    async def _try_create(self, write: Write, namespace: str, obj: Object, manages_fields: bool, guard: Guard) -> StoredObject:
+    async def _try_create(
+        self, write: Write, namespace: str, obj: Object, manages_fields: bool, by_update: bool, guard: Guard
+    ) -> StoredObject:
         """Raises LostRaceError beside StatusError."""
         metadata = obj["metadata"]
-        if metadata.get("resourceVersion"):
-            raise StatusError(status.failure(500, "", "resourceVersion should not be set on objects to be created"))
+        version = metadata.pop("resourceVersion", "")
+        says_version = not by_update and not write.dry_run and _is_version(version)
         generated = not metadata.get("name") and bool(metadata.get("generateName"))
         now = self.env.clock.text()
         if self.info.namespaced:
@@ -170,8 +187,10 @@ class Store:
         if self.env.managers is not None and manages_fields:
             obj = self.env.managers.update(self.info, "", None, obj, write.manager, now)
             metadata = obj["metadata"]
+        before.wipe(metadata)
         attributes = self._attributes(Operation.CREATE, write, namespace, metadata.get("name") or "", obj, None)
         await self.env.admission.admit(attributes)
+        owner_references.deduplicate(obj["metadata"], write.warn, after_admission=True)
         attempts = before.GENERATE_NAME_ATTEMPTS if generated else 1
         while True:
             attempts -= 1
@@ -192,9 +211,13 @@ class Store:
                 for text in self.strategy.warnings(obj, None):
                     write.warn(text)
                 attributes.name = name
+                if by_update and self.env.authorize_create is not None:
+                    self.env.authorize_create(write.user, self.info, namespace, name)
                 await self.env.admission.validate(attributes)
+                if says_version:
+                    raise StatusError(status.failure(500, "", _VERSION_ON_CREATE))
                 path = self.path(namespace, name)
-                created = await self._create(write, path, obj, guard)
+                created = await self._create(write, path, obj, guard, manages_fields)
                 if write.dry_run:
                     _undo(context)
                 return created
@@ -208,14 +231,19 @@ class Store:
                 _undo(context)
                 raise
 
-    async def _create(self, write: Write, path: str, obj: Object, guard: Guard) -> StoredObject:
+    async def _create(self, write: Write, path: str, obj: Object, guard: Guard, manages_fields: bool) -> StoredObject:
         """Raises KeyExistsError and LostRaceError beside StatusError, since another attempt may follow."""
         with as_statuses(self.info, obj["metadata"]["name"]):
             if write.dry_run:
                 if await self.storage.get(path) is not None:
                     raise KeyExistsError(path)
                 return self._unwritten(path, obj, 0)
-            return await self.storage.create(path, self._to_storage(obj), guard)
+            try:
+                return await self.storage.create(path, self._to_storage(obj), guard)
+            except TooLargeError:
+                if not manages_fields or obj["metadata"].pop("managedFields", None) is None:
+                    raise
+                return await self.storage.create(path, self._to_storage(obj), guard)
 
     def _exists(self, path: str, name: str, generated: bool) -> StatusError:
         error = status.already_exists(self.info.group, self.info.resource, name)
@@ -240,15 +268,18 @@ class Store:
         subresource: str = "",
         create: Build | None = None,
         manages_fields: bool = True,
+        preconditions: Preconditions = NO_PRECONDITIONS,
     ) -> tuple[StoredObject, bool]:
         """Replace an object by what ``build`` makes of it; the new version and whether it was created.
 
         ``create``: makes the object of nothing where there is none (apply, PUT of kinds that allow it).
         ``manages_fields`` False: ``build`` keeps managedFields itself (apply).
+        An object that has outgrown the store's limit by its managedFields loses them, but for an apply, which is about them.
         """
         path = self.path(namespace, name)
         unwritten: StoredObject | None = None
         goes = False
+        tracks = True
         context = self._context(write, namespace, self.env.clock.text())
 
         async def change(current: StoredObject) -> Object | None:
@@ -256,26 +287,39 @@ class Store:
             unwritten, goes = None, False
             _undo(context)
             old = self.decode(current)
+            self._check_preconditions_of_update(path, name, preconditions, old["metadata"])
             own_old = self.decode(current)
             new = await self._changed(write, context, name, old, build, own_old, subresource, manages_fields)
-            if new is None:
+            goes = self._goes(new, old)
+            if not goes and managed_fields.restore_timestamps(old, new) == old:
                 if self._from_storage is None or self._to_storage(old) == current.decode():
                     return None
                 new = old  # nothing changes, but it is stored otherwise by now: in another version, with further defaults
-            goes = self._goes(new, old)
             if goes or write.dry_run:
                 unwritten = self._unwritten(path, new, current.revision)
                 return None
-            return self._to_storage(new)
+            return self._to_storage(new if tracks else managed_fields.without_entries(new))
 
         lost_races = 0
         while True:
             with as_statuses(self.info, name):
                 if create is not None and await self.storage.get(path) is None:
+                    self._check_preconditions_of_update(path, name, preconditions, {})
                     new = await create({})
-                    return await self.create(write, namespace, new, manages_fields=manages_fields), True
+                    try:
+                        return await self.create(write, namespace, new, manages_fields=manages_fields, by_update=True), True
+                    except StatusError as error:
+                        if error.status.get("reason") != "AlreadyExists":
+                            raise
+                        continue  # another write has created it meanwhile: an update, then
                 try:
                     result = await self.storage.guaranteed_update(path, change)
+                except TooLargeError:
+                    _undo(context)
+                    if not manages_fields or not tracks:
+                        raise
+                    tracks = False
+                    continue
                 except LostRaceError as error:
                     _undo(context)
                     lost_races += 1
@@ -307,8 +351,8 @@ class Store:
         own_old: Object,
         subresource: str,
         manages_fields: bool,
-    ) -> Object | None:
-        """The new object, or None for one that changes nothing."""
+    ) -> Object:
+        """The new object, which may be equal to the old."""
         if self.env.drop_unserved is not None:
             self.env.drop_unserved(self.info, own_old)  # a server of a later Kubernetes may have written it
         new = await build(own_old)
@@ -318,6 +362,7 @@ class Store:
             new = self.env.managers.update(self.info, subresource, old, new, write.manager, context.now)
         attributes = self._attributes(Operation.UPDATE, write, context.namespace, name, new, old, subresource)
         await self.env.admission.admit(attributes)
+        owner_references.deduplicate(new["metadata"], write.warn, after_admission=True)
         before.of_update(new, old)
         strategy = self.strategy
         # None: the subresource's own handler has decided all of the change
@@ -343,22 +388,33 @@ class Store:
         for text in strategy.warnings(new, old):
             write.warn(text)
         await self.env.admission.validate(attributes)
-        return None if managed_fields.restore_timestamps(old, new) == old else new
+        return new
+
+    def _check_preconditions_of_update(self, path: str, name: str, wanted: Preconditions, found: Object) -> None:
+        """``found``: the metadata of the object, empty where there is none yet. Raises 409 in the words of upstream's storage."""
+        if wanted.uid is not None and wanted.uid != found.get("uid", ""):
+            why = f"UID in precondition: {wanted.uid}, UID in object meta: {found.get('uid', '')}"
+        elif wanted.resource_version is not None and wanted.resource_version != found.get("resourceVersion", ""):
+            why = (
+                f"ResourceVersion in precondition: {wanted.resource_version}, "
+                f"ResourceVersion in object meta: {found.get('resourceVersion', '')}"
+            )
+        else:
+            return
+        key = f"/registry/{self.info.storage_prefix}/{path}"
+        text = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {why}"
+        raise status.conflict(self.info.group, self.info.resource, name, text)
 
     def _check_identity(self, name: str, metadata: Object, before: Object) -> None:
-        """UID precondition and optimistic lock."""
-        uid = metadata.get("uid")
-        if uid and uid != before.get("uid"):
-            failed = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before.get('uid', '')}"
-            place = "/".join(part for part in (self.info.storage_prefix, before.get("namespace"), name) if part)
-            # what the store of upstream says
-            why = f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: {failed}"
-            raise status.conflict(self.info.group, self.info.resource, name, why)
+        """The optimistic lock."""
         version = metadata.get("resourceVersion") or ""
         try:
             wanted = resource_version.of_object(version)
         except go_json.GoError as error:
-            raise status.bad_request(str(error)) from error
+            if self.info.builtin:
+                raise status.bad_request(str(error)) from error
+            # upstream forgets to make a refusal of it, which is kept where answers are compared with it byte by byte
+            raise StatusError(status.failure(500, "", str(error))) from error
         if not wanted:
             if self.strategy.allow_unconditional_update:
                 return
@@ -393,9 +449,6 @@ class Store:
         """None: another write came first."""
         old = self.decode(current)
         self._check_preconditions(name, old, options)
-        attributes = self._attributes(Operation.DELETE, write, namespace, name, None, old)
-        await self.env.admission.admit(attributes)
-        await self.env.admission.validate(attributes)
         now, options = self.env.clock.text(), options.copy()
         new = self.decode(current)
         if self.strategy.begin_deletion(new, now):
@@ -406,6 +459,9 @@ class Store:
         grace = deletion.begin(new, options, supports_grace=self.supports_grace, now=now)
         if grace.pending:
             return Deleted(object=current, gone=False)
+        attributes = self._attributes(Operation.DELETE, write, namespace, name, None, old)
+        await self.env.admission.admit(attributes)
+        await self.env.admission.validate(attributes)
         finalizers = new["metadata"].get("finalizers") or []
         wanted = deletion.garbage_collection_finalizers(finalizers, options, self.strategy.default_garbage_collection)
         if wanted is not None:
@@ -501,6 +557,11 @@ class Store:
             options=write.options,
             warnings=_Warnings(write),
         )
+
+
+def _is_version(text: str) -> bool:
+    """Whether ``metadata.resourceVersion`` says a version; what is no number says none."""
+    return text.isascii() and text.isdigit() and int(text[:20]) > 0
 
 
 def _undo(context: StrategyContext) -> None:

@@ -20,6 +20,10 @@ YAML_VALUES_MAX = 1_000_000
 YAML_ON_LOOP_BYTES_MAX = 16 * 1024
 
 
+#: what Go's conversion of YAML says before the fault that it found
+YAML_PREFIX = "error converting YAML to JSON: "
+
+
 class ClientGoneError(Exception):
     """The client closed the connection before its request was whole: nobody waits for an answer."""
 
@@ -76,11 +80,19 @@ def yaml_to_json(body: bytes) -> bytes:
             raise ValueError("yaml: document contains excessive aliasing")
         return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark is not None else ""
-        raise ValueError(f"error converting YAML to JSON: yaml: {where}{getattr(error, 'problem', None) or error}") from error
+        raise ValueError(f"{YAML_PREFIX}yaml: {_go_yaml_words(error)}") from error
     except (TypeError, RecursionError, UnicodeDecodeError) as error:
-        raise ValueError(f"error converting YAML to JSON: yaml: {error}") from error
+        raise ValueError(f"{YAML_PREFIX}yaml: {error}") from error
+
+
+def _go_yaml_words(error: Any) -> str:
+    """Go's reader names the line of a fault with one less than there is where the grammar is broken, and none where that is nought."""
+    problem = getattr(error, "problem", None) or str(error)
+    is_token = type(error).__name__ == "ScannerError"
+    for mark in (getattr(error, "problem_mark", None), getattr(error, "context_mark", None)):
+        if mark is not None and mark.line:
+            return f"line {mark.line + is_token}: {problem}"
+    return problem
 
 
 def _expanded(value: Any, known: dict[int, int]) -> int:
@@ -117,12 +129,20 @@ def _yaml_loader() -> Any:
         }
         integer = re.compile(r"^(?:[-+]?0b[0-1_]+|[-+]?0o?[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$")
         number = re.compile(r"^(?:[-+]?(?:[0-9][0-9_]*)?\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*\.)$")
+        Loader.add_implicit_resolver(_BOOL, re.compile(r"^[yYnN]$"), list("yYnN"))
+        Loader.add_constructor(_BOOL, _boolean)
         Loader.add_implicit_resolver(_INT, integer, list("-+0123456789"))
         Loader.add_implicit_resolver(_FLOAT, number, list("-+0123456789."))
         _loader = Loader
     return _loader
 
 
+def _boolean(loader: Any, node: Any) -> bool:
+    """YAML 1.1's words, of which Go's reader takes the single letters too."""
+    return str(loader.construct_scalar(node)).lower() in ("y", "yes", "true", "on")
+
+
+_BOOL = "tag:yaml.org,2002:bool"
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _INT = "tag:yaml.org,2002:int"
 _FLOAT = "tag:yaml.org,2002:float"

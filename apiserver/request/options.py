@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from apiserver.machinery import field_errors, fields, go_json, labels, resource_version, status
+from apiserver.machinery import field_errors, fields, go_json, labels, object_meta_validation, resource_version, status
 from apiserver.machinery.field_errors import FieldError
 from apiserver.request.request_info import is_true
 
 Query = Mapping[str, list[str]]
 
 META_GROUP = "meta.k8s.io"
-FIELD_MANAGER_MAX_LENGTH = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +147,7 @@ def write_options(query: Query, kind: str) -> WriteOptions:
     errors = dry_run_errors(query.get("dryRun"))
     field_manager, field_validation = text(query, "fieldManager"), text(query, "fieldValidation")
     if field_manager:
-        errors += field_manager_errors(field_manager)
+        errors += object_meta_validation.validate_field_manager(field_manager, "fieldManager")
     if field_validation not in ("", "Ignore", "Warn", "Strict"):
         errors.append(field_errors.not_supported("fieldValidation", field_validation, ["", "Ignore", "Strict", "Warn"]))
     force = boolean(query, "force")
@@ -161,16 +160,3 @@ def dry_run_errors(values: list[str] | None) -> list[FieldError]:
     if values is None or values == ["All"] or (values and all(value == "All" for value in values)):
         return []
     return [field_errors.not_supported("dryRun", values, ["All"])]
-
-
-def field_manager_errors(manager: str) -> list[FieldError]:
-    errors = []
-    if len(manager.encode()) > FIELD_MANAGER_MAX_LENGTH:
-        errors.append(field_errors.too_long("fieldManager", FIELD_MANAGER_MAX_LENGTH))
-    position = 0
-    for character in manager:
-        if not go_json.is_printable(character):
-            why = f"invalid character U+{ord(character):04X} (at position {position})"
-            errors.append(field_errors.invalid("fieldManager", manager, why))
-        position += len(character.encode())
-    return errors

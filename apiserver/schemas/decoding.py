@@ -173,6 +173,8 @@ class _Walk:
             decoded = self.value(field, raw, here)
             if not decoded and (field.zero_is_absent or self._is_left_out(type_, field, key)):
                 out.pop(key, None)
+                if _resets_managed_fields(path, key, raw):
+                    out[key] = decoded
                 continue
             if seen is not None and isinstance(decoded, dict) and isinstance(out.get(key), dict):
                 decoded = {**out[key], **decoded}
@@ -311,6 +313,11 @@ class _Walk:
         if text not in self._seen and len(self.strict_errors) < STRICT_ERRORS_MAX:
             self._seen.add(text)
             self.strict_errors.append(text)
+
+
+def _resets_managed_fields(path: _Path | None, key: str, raw: Any) -> bool:
+    """An empty list of the object's own managedFields has a meaning: that they be forgotten."""
+    return key == "managedFields" and raw == [] and path is not None and path.parent is None and path.part == "metadata"
 
 
 _ZERO: dict[Shape, Any] = {

@@ -122,7 +122,7 @@ async def test_unknown_and_duplicate_fields(api: Api, directive: str) -> None:
     answer = await api.post(CM, body, query={"fieldValidation": directive} if directive else None)
     if directive == "Strict":
         assert answer.status == 400
-        assert 'strict decoding error: ' in answer.message
+        assert "strict decoding error: " in answer.message
         assert 'unknown field "extra"' in answer.message
         assert 'duplicate field "data"' in answer.message
         return

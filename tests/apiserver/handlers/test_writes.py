@@ -201,7 +201,7 @@ async def test_absent_objects(api: Api) -> None:
     assert (gone.status, gone.message) == (404, 'configmaps "none" not found')
     assert gone.json["details"] == {"name": "none", "kind": "configmaps"}
     assert (await api.patch(f"{CM}/none", {})).status == 404
-    applied = b"apiVersion: v1\nkind: ConfigMap\ndata: {k: v}\n"
+    applied = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: none}\ndata: {k: v}\n"
     assert (await api.patch(f"{CM}/none", applied, APPLY, query={"fieldManager": "m"})).status == 201
 
 
@@ -303,8 +303,10 @@ async def test_evictions_spend_the_disruption_budget(api: Api) -> None:
     budgets = "/apis/policy/v1/namespaces/ns-a/poddisruptionbudgets"
     budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}}
     await api.created(budgets, budget)
-    await api.patch(f"{budgets}/b/status", {"status": {"disruptionsAllowed": 1, "observedGeneration": 1, "expectedPods": 2,
-                                                       "currentHealthy": 2, "desiredHealthy": 1}})
+    await api.patch(
+        f"{budgets}/b/status",
+        {"status": {"disruptionsAllowed": 1, "observedGeneration": 1, "expectedPods": 2, "currentHealthy": 2, "desiredHealthy": 1}},
+    )
     ready = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
     for name in ("p1", "p2"):
         metadata = {"name": name, "labels": {"app": "x"}}
