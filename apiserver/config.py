@@ -109,4 +109,6 @@ class ServerConfig(BaseModel):
     etcd: EtcdConfig | None = None
     #: no write is taken, and the server itself writes nothing: for looking at a backup
     read_only: bool = False
+    #: custom objects are read at the start too, and not when they are first asked for, so that what cannot be read is known
+    load_everything: bool = False
     store: StoreConfig

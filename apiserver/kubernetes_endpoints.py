@@ -17,6 +17,7 @@ from typing import Any
 from apiserver.bootstrap import prepared
 from apiserver.machinery import objects
 from apiserver.machinery.objects import Object
+from apiserver.objectstore import codec
 from apiserver.objectstore.interface import KeyNotFoundError, ObjectStoreError
 from apiserver.objectstore.object_store import ObjectStore
 from apiserver.registry.registry import Registry
@@ -36,7 +37,7 @@ class ApiAddress:
     port: int
 
     def __str__(self) -> str:
-        return f"{self.ip}:{self.port}"
+        return f"[{self.ip}]:{self.port}" if ":" in self.ip else f"{self.ip}:{self.port}"
 
 
 class KubernetesEndpoints:
@@ -59,6 +60,8 @@ class KubernetesEndpoints:
         self._passing: tuple[type[Exception], ...] = (ObjectStoreError, *passing)
         self._sleep = sleep
         self._lease = 0
+        #: kube-apiserver, which may be on the same store for a while, expects an object there, and takes its address
+        self._value = codec.encode(_endpoints({own.port: [own.ip]}))
 
     async def run(self) -> None:
         """Until cancelled. A store that is away is asked again an interval later."""
@@ -74,7 +77,8 @@ class KubernetesEndpoints:
         if self._is_only():
             await self._write([self._own])
             return
-        self._lease = await self._objects.hold_key(f"masterleases/{self._own}", self._lease, TTL_SECONDS)
+        name = f"masterleases/{self._own}"
+        self._lease = await self._objects.hold_key(name, self._lease, TTL_SECONDS, self._value)
         await self._reconcile()
 
     async def leave(self) -> None:
@@ -88,8 +92,15 @@ class KubernetesEndpoints:
             logger.info("another server has to take this one's address out: error=%s", error)
 
     async def _reconcile(self) -> None:
-        living = sorted(_parsed(name) for name in await self._objects.held_keys("masterleases/"))
+        living = sorted({self._parsed(name) for name in await self._objects.held_keys("masterleases/")})
         await self._write(living)
+
+    def _parsed(self, name: str) -> ApiAddress:
+        """``10.0.0.1:6443``, ``[fd00::1]:6443``; kube-apiserver's key is its address alone, with the port that all servers share."""
+        ip, colon, port = name.rpartition(":")
+        if not colon or (":" in ip and not ip.startswith("[")) or not port.isdigit():
+            return ApiAddress(name, self._own.port)
+        return ApiAddress(ip.strip("[]"), int(port))
 
     async def _write(self, living: list[ApiAddress]) -> None:
         """Make the objects say so. Without any address they stay as they are: somebody asks, so somebody lives."""
@@ -132,10 +143,6 @@ class KubernetesEndpoints:
 
 _MANAGER = "apiserver"
 
-
-def _parsed(name: str) -> ApiAddress:
-    ip, _, port = name.rpartition(":")
-    return ApiAddress(ip, int(port))
 
 
 def _named(by_port: dict[int, list[str]]) -> list[tuple[str, int, list[str]]]:

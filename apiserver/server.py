@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import logging
 import os
@@ -200,6 +201,9 @@ class ApiServer:
     async def start(self, address: str, port: int) -> None:
         """Load the caches and make sure of the system's objects. ``address`` and ``port``: where this server is reached."""
         await _once_available(self.objects.start)
+        if self.config.load_everything:
+            for info in self._custom_resources():
+                await self.objects.add_running(info.storage_prefix, info.namespaced)
         # from here on changes arrive: what is written below is waited for like every other write
         self._feeding = asyncio.create_task(self.objects.run())
         begins = not any(len(storage.cache) for storage in self.objects.storages().values())
@@ -212,6 +216,15 @@ class ApiServer:
             self._feeding.cancel()
             raise
         self.ready = True
+
+    def _custom_resources(self) -> list[ResourceInfo]:
+        return [info for info in self.table if not info.builtin]
+
+    def census(self) -> Census:
+        """What was found in the store. Custom objects that are read when they are first asked for are not counted."""
+        found = self.objects.census()
+        waiting = {info.storage_prefix for info in self._custom_resources()}
+        return dataclasses.replace(found, elsewhere={place: n for place, n in found.elsewhere.items() if place not in waiting})
 
     async def _make_system(self, address: str, port: int) -> None:
         from apiserver.bootstrap import create_system_objects
@@ -368,7 +381,7 @@ async def serve_over(
     if not await _unless_stopped(server.start(address, port), stop):
         return
     if on_loaded is not None:
-        on_loaded(server.objects.census())
+        on_loaded(server.census())
     running = asyncio.create_task(server.run())
     stopped = asyncio.create_task(stop.wait())
     tasks = [running, stopped]

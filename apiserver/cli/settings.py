@@ -71,6 +71,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             etcd_prefix=flags.etcd_prefix,
             etcd=etcd,
             read_only=flags.read_only,
+            load_everything=flags.read_only or flags.from_snapshot is not None,
             store=StoreConfig(
                 data_dir=data_dir.path,
                 wal_dir=flags.wal_dir,

@@ -144,7 +144,7 @@ class ObjectStore:
 
     # -- keys of the servers themselves, which live as long as their leases
 
-    async def hold_key(self, name: str, lease: int, ttl_seconds: int) -> int:
+    async def hold_key(self, name: str, lease: int, ttl_seconds: int, value: bytes = b"") -> int:
         """Have the key for another ``ttl_seconds``; the lease it is on, to be given at the next call (0 at the first)."""
         key = f"{self.source.registry_prefix}{name}".encode()
         if lease:
@@ -154,7 +154,7 @@ class ObjectStore:
             except errors.LeaseNotFoundError:
                 pass  # it ran out while this server could not reach the store
         granted = await self.kv.lease_grant(ttl_seconds)
-        await self.kv.put(api.PutRequest(key=key, value=b"", lease=granted.id))
+        await self.kv.put(api.PutRequest(key=key, value=value, lease=granted.id))
         return granted.id
 
     async def drop_key(self, name: str, lease: int) -> None:

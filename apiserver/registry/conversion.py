@@ -96,7 +96,7 @@ def _autoscaler_to_v2(obj: Object) -> Object:
     target = spec.pop("targetCPUUtilizationPercentage", None)
     if target is not None:
         wanted = {"type": "Utilization", "averageUtilization": target}
-        metrics.insert(0, {"type": "Resource", "resource": {"name": "cpu", "target": wanted}})
+        metrics.append({"type": "Resource", "resource": {"name": "cpu", "target": wanted}})
     if metrics:
         spec["metrics"] = metrics
     if behavior := _value_in(annotations, _BEHAVIOR, dict):

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from apiserver.config import ServerConfig
@@ -289,3 +290,17 @@ async def test_the_kubernetes_service_has_the_addresses_of_those_who_live(server
     await asyncio.sleep(0.02)
     await here.server._endpoints.keep()
     assert await told(there) == ([(["127.0.0.1"], 6443)], [(["127.0.0.1"], 6443)])
+
+
+async def test_a_kube_apiserver_on_the_same_store_is_one_of_those_who_live(servers: tuple[Api, Api]) -> None:
+    """Its key is its address alone, and holds an object, as it expects of ours."""
+    here, _ = servers
+    for name in ("10.1.0.9", "10.1.0.10"):
+        await here.server.objects.hold_key(f"masterleases/{name}", 0, 60)
+    own = ApiAddress("10.1.0.11", 6443)
+    await KubernetesEndpoints(here.server.registry, own, lambda: False).keep()
+    [subset] = (await here.get("/api/v1/namespaces/default/endpoints/kubernetes")).json["subsets"]
+    assert [address["ip"] for address in subset["addresses"]] == ["10.1.0.10", "10.1.0.11", "10.1.0.9", "127.0.0.1"]
+    assert subset["ports"][0]["port"] == 6443
+    found = await here.kv.range(storage_api.RangeRequest(key=f"/registry/masterleases/{own}".encode()))
+    assert orjson.loads(found.kvs[0].value)["subsets"][0]["addresses"] == [{"ip": "10.1.0.11"}]

@@ -43,7 +43,7 @@ async def test_an_autoscaler_survives_the_older_version(api: Api) -> None:
         "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 70}},
     }
     cpu = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
-    spec = {"scaleTargetRef": TARGET, "maxReplicas": 5, "metrics": [cpu, memory]}
+    spec = {"scaleTargetRef": TARGET, "maxReplicas": 5, "metrics": [memory, cpu]}  # the CPU comes last, as kube-apiserver has it
     created = await api.created(V2, {"metadata": {"name": "a"}, "spec": spec})
     old = (await api.get(f"{V1}/a")).json
     assert old["spec"]["targetCPUUtilizationPercentage"] == 50

@@ -184,7 +184,6 @@ def test_metrics_of_an_autoscaler_in_its_first_version() -> None:
     assert new["spec"] == {
         "maxReplicas": 3,
         "metrics": [
-            {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
             {"type": "Resource", "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 60}}},
             {"type": "Pods", "pods": {"metric": {"name": "p"}, "target": {"type": "AverageValue", "averageValue": "1k"}}},
             {
@@ -202,6 +201,7 @@ def test_metrics_of_an_autoscaler_in_its_first_version() -> None:
                     "target": {"type": "AverageValue", "averageValue": "3"},
                 },
             },
+            {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
         ],
         "behavior": {"scaleUp": {"stabilizationWindowSeconds": 0, "policies": [{"type": "Pods", "value": 4}]}},
     }
