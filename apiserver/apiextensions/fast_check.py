@@ -160,9 +160,10 @@ class _ValueSchema:
             out["allOf"] = rules
         choices = schema.get("enum")
         if choices:
-            if any(isinstance(choice, (dict, list)) for choice in choices):
+            choices = [choice for choice in choices if choice is not None]
+            if not choices or any(isinstance(choice, (dict, list)) for choice in choices):
                 return _NEVER, False
-            out["enum"] = [choice for choice in choices if choice is not None] or [{}]
+            out["enum"] = choices
             exact = False  # numbers are compared leniently
         elif schema.get("nullable") and out:
             out = {"anyOf": [out, {"type": "null"}]}

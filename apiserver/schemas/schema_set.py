@@ -44,6 +44,10 @@ class PublishedKind:
         return decoding.decode(self.type, source, self._schemas.validator_of(*self.key))
 
 
+#: kinds that Kubernetes still has types of, though it serves them no more
+_KNOWN_BUT_NOT_SERVED = frozenset({("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition")})
+
+
 class SchemaSet:
     """Types and validators by group, version and kind. Single-threaded, like everything on the event loop."""
 
@@ -82,7 +86,8 @@ class SchemaSet:
         return self._names[(group, version, kind)]
 
     def has_kind(self, group: str, version: str, kind: str) -> bool:
-        if (group, version, kind) in self._custom:
+        """Whether Kubernetes knows of such a kind, be it served or not."""
+        if (group, version, kind) in self._custom or (group, version, kind) in _KNOWN_BUT_NOT_SERVED:
             return True
         _ = self.definitions
         return (group, version, kind) in self._names
