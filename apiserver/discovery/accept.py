@@ -1,13 +1,18 @@
-"""Which form of discovery an Accept header asks for."""
+"""Which form of discovery an Accept header asks for, and in which media type."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from apiserver.discovery.documents import AGGREGATED_GROUP, AGGREGATED_KIND
+from apiserver.machinery import status
+from apiserver.request import negotiation
+from apiserver.request.negotiation import ANSWER_TYPES, JSON, Clause, Negotiated
 
-#: clauses of one header that are looked at
-_CLAUSES_MAX = 32
+Headers = Mapping[bytes, bytes]
+Query = Mapping[str, list[str]]
 
 
 class DiscoveryForm(enum.Enum):
@@ -17,50 +22,56 @@ class DiscoveryForm(enum.Enum):
     AGGREGATED_V2 = "v2"
     AGGREGATED_V2BETA1 = "v2beta1"
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    form: DiscoveryForm
+    negotiated: Negotiated
+
     @property
-    def media_type(self) -> str:
-        if self is DiscoveryForm.PLAIN:
-            return "application/json"
-        return f"application/json;g={AGGREGATED_GROUP};v={self.value};as={AGGREGATED_KIND}"
+    def content_type(self) -> str:
+        media_type = self.negotiated.media_type
+        if self.form is DiscoveryForm.PLAIN:
+            return media_type
+        return f"{media_type};g={AGGREGATED_GROUP};v={self.form.value};as={AGGREGATED_KIND}"
 
 
-def wanted_form(accept: str, *, minor: int, aggregated: bool) -> DiscoveryForm | None:
-    """The best form that the header allows; None where it allows none (406). ``minor`` is that of the Kubernetes version, whose v2
-    came with 1.30 and v2beta1 with 1.27; ``aggregated``: whether the endpoint has aggregated forms at all."""
-    if not accept.strip():
-        return DiscoveryForm.PLAIN
-    ranked: list[tuple[float, int, DiscoveryForm]] = []
-    for position, clause in enumerate(accept.split(",")[:_CLAUSES_MAX]):
-        media_range, parameters = _clause(clause)
-        form = _form(media_range, parameters, minor, aggregated)
-        quality = _quality(parameters)
-        if form is not None and quality > 0:
-            ranked.append((-quality, position, form))
-    return min(ranked, key=lambda entry: entry[:2])[2] if ranked else None
+def wanted(headers: Headers, query: Query, *, minor: int, aggregated: bool, routed: bool) -> Wanted:
+    """What the header asks for; raises 406. ``minor`` is that of the Kubernetes version, whose aggregated v2 came with 1.30 and v2beta1
+    with 1.27; ``aggregated``: whether the endpoint has aggregated forms at all, of which any clause will do, before all plain ones;
+    ``routed``: whether upstream's router stands before it, which knows whole types alone."""
+    accept = headers.get(b"accept", b"")
+    if routed and not negotiation.passes_router(accept):
+        raise status.not_routed(406, ANSWER_TYPES)
+    clauses = negotiation.clauses_of(accept) if accept else ()
+    for clause in clauses if aggregated else ():
+        form = _aggregated_form(clause, minor)
+        media_type = _media_type(clause)
+        if form is not None and media_type:
+            return Wanted(form=form, negotiated=Negotiated(media_type=media_type))
+    if accept and not any(clause.convert is None and not clause.server_version and _media_type(clause) for clause in clauses):
+        raise status.not_acceptable(ANSWER_TYPES)
+    return Wanted(form=DiscoveryForm.PLAIN, negotiated=negotiation.of_status(headers, query))
 
 
-def _clause(clause: str) -> tuple[str, dict[str, str]]:
-    media_range, *pairs = (part.strip() for part in clause.split(";"))
-    split = (pair.partition("=") for pair in pairs)
-    return media_range.lower(), {key.strip().lower(): value.strip().strip('"') for key, _, value in split}
+def check_json(headers: Headers) -> None:
+    """For what is served as JSON alone: raises 406."""
+    ranges = [part.partition(b";")[0].strip(b" ") for part in headers.get(b"accept", b"*/*").split(b",")]
+    if not any(range_ in (b"", b"*/*", JSON.encode()) for range_ in ranges):
+        raise status.not_routed(406, (JSON,))
 
 
-def _quality(parameters: dict[str, str]) -> float:
-    try:
-        return float(parameters.get("q", "1"))
-    except ValueError:
-        return 0.0
+def _media_type(clause: Clause) -> str:
+    """The first type that the clause covers, "" for none."""
+    return next((media_type for media_type in ANSWER_TYPES if clause.covers(media_type) and clause.can_stream(media_type)), "")
 
 
-def _form(media_range: str, parameters: dict[str, str], minor: int, aggregated: bool) -> DiscoveryForm | None:
-    if media_range not in ("application/json", "application/*", "*/*"):
+def _aggregated_form(clause: Clause, minor: int) -> DiscoveryForm | None:
+    if clause.convert is None or clause.server_version:
         return None
-    if "as" not in parameters:
-        return DiscoveryForm.PLAIN
-    if not aggregated or parameters["as"] != AGGREGATED_KIND or parameters.get("g") != AGGREGATED_GROUP:
+    kind, group, version = clause.convert
+    if (kind, group) != (AGGREGATED_KIND, AGGREGATED_GROUP):
         return None
-    if parameters.get("v") == "v2" and minor >= 30:
+    if version == "v2" and minor >= 30:
         return DiscoveryForm.AGGREGATED_V2
-    if parameters.get("v") == "v2beta1" and minor >= 27:
-        return DiscoveryForm.AGGREGATED_V2BETA1
-    return None
+    return DiscoveryForm.AGGREGATED_V2BETA1 if version == "v2beta1" and minor >= 27 else None

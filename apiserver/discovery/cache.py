@@ -27,7 +27,7 @@ class Body:
 
 def body_of(raw: bytes) -> Body:
     etag = f'"{hashlib.sha512(raw).hexdigest().upper()}"'
-    gzipped = gzip.compress(raw, _GZIP_LEVEL, mtime=0) if len(raw) >= GZIP_MIN_BYTES else b""
+    gzipped = gzip.compress(raw, _GZIP_LEVEL, mtime=0) if len(raw) > GZIP_MIN_BYTES else b""
     return Body(raw=raw, etag=etag, gzipped=gzipped)
 
 
@@ -39,7 +39,7 @@ class DocumentCache:
         self._built_at = generation()
         self._bodies: dict[object, Body] = {}
 
-    def get(self, key: object, build: Callable[[], Any]) -> Body:
+    def get(self, key: object, build: Callable[[], Any], render: Callable[[Any], bytes] = orjson.dumps) -> Body:
         """The body under ``key``, of the document that ``build`` answers if it is not there yet. Passes on what ``build`` raises."""
         current = self._generation()
         if current != self._built_at:
@@ -47,5 +47,5 @@ class DocumentCache:
             self._built_at = current
         body = self._bodies.get(key)
         if body is None:
-            body = self._bodies[key] = body_of(orjson.dumps(build()))
+            body = self._bodies[key] = body_of(render(build()))
         return body

@@ -5,6 +5,7 @@ Authentication, authorization and the like happen before these routes; they only
 
 from __future__ import annotations
 
+import functools
 import platform
 from collections.abc import Awaitable, Callable
 
@@ -13,19 +14,19 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from apiserver.discovery import documents
-from apiserver.discovery.accept import DiscoveryForm, wanted_form
+from apiserver.discovery import accept, documents
+from apiserver.discovery.accept import DiscoveryForm, Wanted
 from apiserver.discovery.cache import Body, DocumentCache
 from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
+from apiserver.request import negotiation
+from apiserver.request.rendering import render
 from apiserver.resources.table import ResourceTable
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 #: all are routed, so that the ones that are not GET are refused in Kubernetes' words
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
-_ACCEPTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-_BROWSERS = ("curl/", "Wget/", "Mozilla/5.0")
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "AMD64": "amd64"}
 
 
@@ -52,6 +53,12 @@ def only_get(endpoint: Endpoint) -> Endpoint:
     return told_by_status(endpoint)
 
 
+def _of(request: Request) -> tuple[dict[bytes, bytes], dict[str, list[str]]]:
+    """The headers and the query as negotiation wants them."""
+    query = request.query_params
+    return dict(request.scope["headers"]), {name: query.getlist(name) for name in query}
+
+
 def told_by_status(endpoint: Endpoint, *, any_method: bool = False) -> Endpoint:
     """Answers StatusErrors, and methods that are not served, with a Status."""
 
@@ -61,7 +68,8 @@ def told_by_status(endpoint: Endpoint, *, any_method: bool = False) -> Endpoint:
                 raise status.generic_method_not_allowed()
             return await endpoint(request)
         except StatusError as e:
-            return Response(orjson.dumps(e.status), e.code, e.headers, media_type="application/json")
+            negotiated = negotiation.of_status(*_of(request))
+            return Response(render(negotiated, e.status), e.code, {**e.headers, "Content-Type": negotiated.media_type})
 
     return answer
 
@@ -81,13 +89,6 @@ def _exact(content: bytes, media_type: str, headers: dict[str, str]) -> Response
     return Response(content, headers={**headers, "Content-Type": media_type})
 
 
-def wants_indentation(request: Request) -> bool:
-    """``?pretty``, or a program with which people look at the API."""
-    if "pretty" in request.query_params:
-        return request.query_params["pretty"].lower() in ("", "1", "t", "true")
-    return request.headers.get("user-agent", "").startswith(_BROWSERS)
-
-
 def _page_not_found() -> Response:
     return Response("404 page not found\n", 404, {"X-Content-Type-Options": "nosniff"}, media_type="text/plain")
 
@@ -98,24 +99,23 @@ class _Discovery:
         self._cache = DocumentCache(lambda: table.generation)
 
     async def api(self, request: Request) -> Response:
-        form = self._negotiate(request, aggregated=True)
-        if form is DiscoveryForm.PLAIN:
+        wanted = self._wanted(request, aggregated=True)
+        if wanted.form is DiscoveryForm.PLAIN:
             host, port = request.scope.get("server") or ("127.0.0.1", 443)
-            return self._plain(request, documents.api_versions(f"{host}:{port}"))
-        return self._aggregated(request, form, core=True)
+            return self._plain(wanted, documents.api_versions(f"{host}:{port}"))
+        return self._aggregated(request, wanted, core=True)
 
     async def apis(self, request: Request) -> Response:
-        form = self._negotiate(request, aggregated=True)
-        if form is DiscoveryForm.PLAIN:
-            return self._kept(request, "groups", lambda: documents.api_group_list(self._table))
-        return self._aggregated(request, form, core=False)
+        wanted = self._wanted(request, aggregated=True, routed=False)
+        if wanted.form is DiscoveryForm.PLAIN:
+            return self._kept(request, wanted, "groups", lambda: documents.api_group_list(self._table))
+        return self._aggregated(request, wanted, core=False)
 
     async def group(self, request: Request) -> Response:
-        self._negotiate(request)
         group = request.path_params["group"]
         if not self._table.versions(group):
             return _page_not_found()
-        return self._kept(request, ("group", group), lambda: documents.api_group(self._table, group))
+        return self._kept(request, self._wanted(request, routed=False), ("group", group), lambda: documents.api_group(self._table, group))
 
     async def core_version(self, request: Request) -> Response:
         return self._resources(request, "", request.path_params["version"])
@@ -124,15 +124,16 @@ class _Discovery:
         return self._resources(request, request.path_params["group"], request.path_params["version"])
 
     def _resources(self, request: Request, group: str, version: str) -> Response:
-        self._negotiate(request)
         if self._table.serves(group, version):
-            return self._kept(request, (group, version), lambda: documents.api_resource_list(self._table, group, version))
+            wanted = self._wanted(request, routed=not group or self._table.is_builtin(group))
+            return self._kept(request, wanted, (group, version), lambda: documents.api_resource_list(self._table, group, version))
         # what is below a built-in group is answered for by the API itself, other paths by whoever serves files
         if not group or self._table.is_builtin(group):
             raise status.generic_not_found()
         return _page_not_found()
 
     async def version(self, request: Request) -> Response:
+        accept.check_json(_of(request)[0])
         machine = platform.machine()
         document = documents.version_info(
             self._table.kubernetes_version,
@@ -142,23 +143,26 @@ class _Discovery:
         )
         return _exact(orjson.dumps(document, option=orjson.OPT_INDENT_2), "application/json", {})
 
-    def _negotiate(self, request: Request, *, aggregated: bool = False) -> DiscoveryForm:
-        accept = ",".join(request.headers.getlist("accept"))
-        form = wanted_form(accept, minor=self._table.minor, aggregated=aggregated)
-        if form is None:
-            raise status.not_acceptable(_ACCEPTED)
-        return form
+    def _wanted(self, request: Request, *, aggregated: bool = False, routed: bool = True) -> Wanted:
+        return accept.wanted(*_of(request), minor=self._table.minor, aggregated=aggregated, routed=routed)
 
-    def _plain(self, request: Request, document: documents.Document) -> Response:
-        option = orjson.OPT_INDENT_2 if wants_indentation(request) else 0
-        return _exact(orjson.dumps(document, option=option), "application/json", {})
+    def _plain(self, wanted: Wanted, document: documents.Document) -> Response:
+        return _exact(_rendered(wanted, document), wanted.content_type, {})
 
-    def _kept(self, request: Request, key: object, build: Callable[[], documents.Document]) -> Response:
-        if wants_indentation(request):
-            return self._plain(request, build())
-        return body_response(request, self._cache.get(key, build), "application/json", {})
+    def _kept(self, request: Request, wanted: Wanted, key: object, build: Callable[[], documents.Document]) -> Response:
+        if wanted.negotiated.pretty:
+            return self._plain(wanted, build())
+        body = self._cache.get((key, wanted), build, functools.partial(_rendered, wanted))
+        return body_response(request, body, wanted.content_type, {})
 
-    def _aggregated(self, request: Request, form: DiscoveryForm, *, core: bool) -> Response:
-        body = self._cache.get((core, form), lambda: documents.aggregated(self._table, core=core, version=form.value))
+    def _aggregated(self, request: Request, wanted: Wanted, *, core: bool) -> Response:
+        def build() -> documents.Document:
+            return documents.aggregated(self._table, core=core, version=wanted.form.value)
+
+        body = self._cache.get((core, wanted), build, functools.partial(_rendered, wanted))
         headers = {"ETag": body.etag, "Vary": "Accept", "Cache-Control": "public"}
-        return body_response(request, body, form.media_type, headers)
+        return body_response(request, body, wanted.content_type, headers)
+
+
+def _rendered(wanted: Wanted, document: documents.Document) -> bytes:
+    return render(wanted.negotiated, document)

@@ -80,6 +80,10 @@ class Clause:
     def covers(self, media_type: str) -> bool:
         return self.range in (media_type, "application/*", "*/*")
 
+    def can_stream(self, media_type: str) -> bool:
+        """Whether the stream that the clause asks for, if any, exists in the type."""
+        return not self.stream or (self.stream == "watch" and media_type != YAML)
+
 
 _remembered: dict[bytes, tuple[Clause, ...]] = {}
 
@@ -129,7 +133,7 @@ def of_status(headers: Mapping[bytes, bytes], query: Mapping[str, list[str]]) ->
         if clause.convert is not None or clause.server_version:
             continue
         for media_type in ANSWER_TYPES:
-            if clause.covers(media_type) and _streams(clause, media_type):
+            if clause.covers(media_type) and clause.can_stream(media_type):
                 pretty = media_type == JSON and (clause.pretty or _wants_pretty(headers, query))
                 return Negotiated(media_type=media_type, pretty=pretty)
     return _PRETTY if clauses or accept or _wants_pretty(headers, query) else PLAIN
@@ -150,7 +154,7 @@ def _not_routed(of_list: bool) -> StatusError:
 
 def _served(clause: Clause, media_type: str, *, protobuf: bool) -> Negotiated | None:
     """What the clause asks for in ``media_type``; None where that is not served."""
-    if not _streams(clause, media_type) or clause.server_version not in ("", "v1"):
+    if not clause.can_stream(media_type) or clause.server_version not in ("", "v1"):
         return None
     if clause.convert is None:
         return None if media_type == PROTOBUF and not protobuf else PLAIN if media_type == JSON else Negotiated(media_type=media_type)
@@ -161,10 +165,6 @@ def _served(clause: Clause, media_type: str, *, protobuf: bool) -> Negotiated | 
     if form is Form.TABLE and media_type == PROTOBUF:
         return None
     return Negotiated(media_type=media_type, form=form, version=version)
-
-
-def _streams(clause: Clause, media_type: str) -> bool:
-    return not clause.stream or (clause.stream == "watch" and media_type != YAML)
 
 
 def _wants_pretty(headers: Mapping[bytes, bytes], query: Mapping[str, list[str]]) -> bool:

@@ -31,7 +31,7 @@ Write = Callable[[Any], bytes]
 
 def encode(obj: Object) -> bytes:
     """The whole form of an object. Raises UnknownKindError, and ProtobufError for values that are not of their fields' types."""
-    api_version, kind = obj["apiVersion"], obj["kind"]
+    api_version, kind = obj.get("apiVersion", ""), obj["kind"]  # the oldest documents of discovery have no version
     message = table.message_of(api_version, kind)
     if message is None:
         raise UnknownKindError(f"no protobuf form of {api_version}, Kind={kind} is known")

@@ -9,12 +9,15 @@ from typing import Any
 import fastapi
 import httpx
 import pytest
+import yaml
 
 from apiserver.discovery import documents, index, routes
 from apiserver.resources.resource_info import ResourceInfo, SubresourceInfo
 from apiserver.resources.table import ResourceTable
+from apiserver.schemas import protobuf
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "discovery.json"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 #: the server of the transcripts still stored these in a beta version
@@ -169,13 +172,47 @@ async def test_a_server_without_an_aggregated_form_refuses_it_or_falls_back() ->
     assert (alone.status_code, alone.json()["reason"]) == (406, "NotAcceptable")
     assert either.json()["kind"] == "APIGroupList"
     assert other.status_code == 406
-    assert other.json()["message"].startswith("only the following media types are accepted: application/json, ")
+    assert other.json()["message"].startswith("406: Not Acceptable\n\nAvailable representations: application/json, ")
 
 
-async def test_the_best_quality_wins(table: ResourceTable) -> None:
+async def test_the_aggregated_form_is_served_wherever_a_client_takes_it(table: ResourceTable) -> None:
+    """Upstream looks for a clause of the aggregated form before it looks at the others."""
     async with client(table) as http:
         found = await http.get("/apis", headers={"Accept": AGGREGATED + ";q=0.1,*/*;q=0.5"})
-    assert found.json()["kind"] == "APIGroupList"
+    assert found.json()["kind"] == "APIGroupDiscoveryList"
+
+
+@pytest.mark.parametrize("path", ["/api", "/apis", "/apis/apps", "/api/v1", "/apis/apps/v1"])
+async def test_protobuf_and_yaml_say_what_json_says(table: ResourceTable, path: str) -> None:
+    async with client(table) as http:
+        as_json = (await http.get(path, headers={"Accept": "application/json"})).json()
+        as_protobuf = await http.get(path, headers={"Accept": PROTOBUF})
+        as_yaml = await http.get(path, headers={"Accept": "application/yaml"})
+    assert as_protobuf.headers["content-type"] == PROTOBUF
+    assert as_protobuf.content == protobuf.encode(as_json)
+    assert as_yaml.headers["content-type"] == "application/yaml"
+    assert yaml.safe_load(as_yaml.content) == as_json
+
+
+async def test_the_aggregated_form_in_protobuf(table: ResourceTable) -> None:
+    accept = AGGREGATED.replace("application/json", PROTOBUF)
+    async with client(table) as http:
+        found = await http.get("/apis", headers={"Accept": f"{accept},{AGGREGATED}"})
+        as_json = await http.get("/apis", headers={"Accept": AGGREGATED})
+        again = await http.get("/apis", headers={"Accept": accept, "If-None-Match": found.headers["etag"]})
+    assert found.headers["content-type"].startswith(f"{PROTOBUF};g=apidiscovery.k8s.io;")
+    assert found.content == protobuf.encode(as_json.json())
+    assert again.status_code == 304
+
+
+async def test_whose_types_a_router_looks_at(table: ResourceTable) -> None:
+    async with client(table) as http:
+        for path, code in (("/api/v1", 406), ("/apis/apps/v1", 406), ("/apis", 200), ("/apis/apps", 200), ("/version", 406)):
+            assert (await http.get(path, headers={"Accept": "application/*"})).status_code == code, path
+        refused = await http.get("/apis/apps/v1", headers={"Accept": f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io"})
+        version = await http.get("/version", headers={"Accept": PROTOBUF})
+    assert refused.json()["message"].startswith("only the following media types are accepted: ")
+    assert (version.status_code, version.headers["content-type"]) == (406, PROTOBUF)
 
 
 @pytest.mark.parametrize(
