@@ -390,6 +390,7 @@ async def serve_over(
         if on_ready is not None:
             on_ready()
         await _load_ahead(server)
+        await asyncio.to_thread(tls.warn_of_expired_certificates, config, time.time())
         garbage_collection.settle()
         if door is not None:
             tasks.append(asyncio.create_task(door()))

@@ -16,6 +16,7 @@ from pathlib import Path
 from cryptography import x509
 
 from apiserver.config import ServerConfig
+from apiserver.machinery import timestamps
 from storage import tls
 
 _log = logging.getLogger(__name__)
@@ -54,6 +55,14 @@ def certificate_expiry(config: ServerConfig) -> tls.CertificateExpiry:
         if path is not None:
             expiry.add(purpose, path)
     return expiry
+
+
+def warn_of_expired_certificates(config: ServerConfig, now: float) -> None:
+    """Clients will refuse such a one, or it them, and the server itself would not notice. ``now``: seconds since the epoch."""
+    for path, purpose, ends in certificate_expiry(config).samples():
+        if ends <= now:
+            since = timestamps.format_time(int(ends))
+            _log.warning("a certificate has expired: purpose=%s file=%s since=%s", purpose, path, since)
 
 
 def server_context(certificate: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:

@@ -56,14 +56,14 @@ def etcdctl_lines(listeners: tuple[ClientListener, ...], pki: Pki) -> str:
     """What lets etcdctl reach the port from another shell; nothing where there is none."""
     if not listeners:
         return ""
-    line = f"export ETCDCTL_API=3 ETCDCTL_ENDPOINTS={','.join(_reachable(listener) for listener in listeners)}"
+    line = f"export ETCDCTL_API=3 ETCDCTL_ENDPOINTS={','.join(reachable(listener) for listener in listeners)}"
     if any(listener.with_tls for listener in listeners):
         client = pki.etcd_client()
         line += f" ETCDCTL_CACERT={pki.etcd_ca().certificate} ETCDCTL_CERT={client.certificate} ETCDCTL_KEY={client.key}"
     return f"  {line}\n  etcdctl endpoint status\n\n"
 
 
-def _reachable(listener: ClientListener) -> str:
+def reachable(listener: ClientListener) -> str:
     """The URL as a client on this machine uses it."""
     host, port = listener.socket.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

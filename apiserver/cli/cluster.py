@@ -88,7 +88,7 @@ def run(flags: argparse.Namespace, directory: Path) -> int:
         client=pki.client("admin", ADMIN),
         user=ADMIN.common_name,
     )
-    further = ["--nodes", str(flags.nodes), *flags.up_flags]
+    further = ["--nodes", str(flags.nodes), *(["--unsafe-no-fsync"] if flags.ephemeral else []), *flags.up_flags]
     commands = {plan.name: command(plan, members, pki.directory, further) for plan in members}
 
     def announce(processes: dict[str, int]) -> None:

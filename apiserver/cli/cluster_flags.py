@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from apiserver.cli.errors import CommandError, UsageError
+from apiserver.cli import pem_files
+from apiserver.cli.errors import UsageError
 from apiserver.cli.pki import KeyPair, Pki
 
 DEFAULT_CLIENT_URLS = ("https://127.0.0.1:2379",)
@@ -85,8 +85,9 @@ def check_shared_pki(flags: argparse.Namespace, authorities_exist: bool) -> None
         )
 
 
-def store_settings(flags: argparse.Namespace, pki: Pki) -> dict[str, Any]:
-    """Fields of ``StoreConfig``. Raises UsageError that names the flag, CommandError for a file."""
+def store_settings(flags: argparse.Namespace, pki: Pki, *, has_member: bool = False) -> dict[str, Any]:
+    """Fields of ``StoreConfig``. ``has_member``: there is a member already, which knows the others better than the flags do, so that those
+    of the first start are not held against it (as etcd ignores them). Raises UsageError that names the flag, CommandError for a file."""
     if flags.election_timeout > ELECTION_TIMEOUT_MAX:
         raise UsageError(f"--election-timeout ({flags.election_timeout} ms) is too long, at most {ELECTION_TIMEOUT_MAX} ms")
     listen_client = flags.listen_client_urls
@@ -107,23 +108,25 @@ def store_settings(flags: argparse.Namespace, pki: Pki) -> dict[str, Any]:
     client_hosts = [host_of(url) for url in (*listen_client, *advertise_client)]
     if any(url.startswith("https:") for url in listen_client):
         pair = _given("--cert-file", flags.cert_file, "--key-file", flags.key_file) or pki.etcd_server(flags.name, client_hosts)
-        authority = _readable("--trusted-ca-file", flags.trusted_ca_file) or pki.etcd_ca().certificate
+        authority = pem_files.readable("--trusted-ca-file", flags.trusted_ca_file) or pki.etcd_ca().certificate
         settings |= {"cert_file": pair.certificate, "key_file": pair.key, "trusted_ca_file": authority}
         pki.etcd_client()
     if is_clustered(flags):
-        settings |= _peer_settings(flags, pki)
-    elif flags.initial_cluster_state == "existing":
+        settings |= _peer_settings(flags, pki, has_member)
+    elif flags.initial_cluster_state == "existing" and not has_member:
         raise UsageError("--initial-cluster-state existing needs --initial-cluster, with this member and those that run")
     return settings
 
 
-def _peer_settings(flags: argparse.Namespace, pki: Pki) -> dict[str, Any]:
+def _peer_settings(flags: argparse.Namespace, pki: Pki, has_member: bool) -> dict[str, Any]:
     name, cluster = flags.name, flags.initial_cluster
+    if has_member and name not in cluster and (flags.listen_peer_urls or flags.initial_advertise_peer_urls):
+        cluster = {}
     if cluster and name not in cluster:
         raise UsageError(f"--initial-cluster names {', '.join(cluster)}, but not this member: --name {name}")
     own = cluster.get(name, ())
     advertise = flags.initial_advertise_peer_urls or own or flags.listen_peer_urls
-    if own and sorted(advertise) != sorted(own):
+    if own and sorted(advertise) != sorted(own) and not has_member:
         raise UsageError(
             f"--initial-cluster has {name}={','.join(own)}, but --initial-advertise-peer-urls is {','.join(advertise)}: "
             "they must be the same"
@@ -143,7 +146,7 @@ def _peer_settings(flags: argparse.Namespace, pki: Pki) -> dict[str, Any]:
         if given and flags.peer_trusted_ca_file is None:
             raise UsageError("--peer-cert-file needs --peer-trusted-ca-file: whose certificates the other members show")
         pair = given or pki.etcd_peer(name, [host_of(url) for url in (*listen, *advertise)])
-        authority = _readable("--peer-trusted-ca-file", flags.peer_trusted_ca_file) or pki.etcd_ca().certificate
+        authority = pem_files.readable("--peer-trusted-ca-file", flags.peer_trusted_ca_file) or pki.etcd_ca().certificate
         settings |= {"peer_cert_file": pair.certificate, "peer_key_file": pair.key, "peer_trusted_ca_file": authority}
     return settings
 
@@ -190,20 +193,6 @@ def _given(certificate_flag: str, certificate: Path | None, key_flag: str, key: 
     if certificate is None or key is None:
         raise UsageError(f"{certificate_flag} and {key_flag} go together")
     for flag, path in ((certificate_flag, certificate), (key_flag, key)):
-        _readable(flag, path)
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
-    except ssl.SSLError as error:
-        raise CommandError(
-            f"{certificate_flag} {certificate}, {key_flag} {key}: not a certificate and its key in PEM ({error.reason})"
-        ) from error
+        pem_files.readable(flag, path)
+    pem_files.check_pair(certificate_flag, certificate, key_flag, key)
     return KeyPair(certificate, key)
-
-
-def _readable(flag: str, path: Path | None) -> Path | None:
-    if path is not None:
-        try:
-            path.open("rb").close()
-        except OSError as error:
-            raise CommandError(f"{flag} {path}: {error.strerror}") from error
-    return path

@@ -3,7 +3,7 @@
 ::
 
     <data-dir>/
-      sampan.lock                 held while a server runs on the directory
+      sampan.lock                 held while a server runs on the directory; its process id and the URLs of its client port
       pki/                        CA, serving certificate, ServiceAccount key, client certificates; ``shared`` names the
                                   directory of what members share, where --pki-dir gave one
       admin.kubeconfig …          one per identity, 0600
@@ -16,6 +16,7 @@ import datetime
 import fcntl
 import ipaddress
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,13 +58,17 @@ class DataDir:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.read(self._lock, 20).decode("ascii", "replace").strip()
+            holder = os.read(self._lock, 20).decode("ascii", "replace").partition("\n")[0]
             os.close(self._lock)
             raise DataDirError(
                 f"the data directory {self.path} is in use by process {holder or 'unknown'}; stop that one or give another with --data-dir"
             ) from error
         os.ftruncate(self._lock, 0)
         os.write(self._lock, f"{os.getpid()}\n".encode())
+
+    def note_endpoints(self, urls: Sequence[str]) -> None:
+        """Where the store's client port is, for who finds the directory in use (``endpoints_in``)."""
+        os.write(self._lock, "".join(f"{url}\n" for url in urls).encode())
 
     def close(self) -> None:
         os.close(self._lock)
@@ -73,6 +78,15 @@ class DataDir:
         pki = open_pki(self.path)
         pair = pki.serving("apiserver", bind_address, first_service_ip(service_cluster_ip_range))
         return Serving(pki.ca.certificate, pair.certificate, pair.key, pki.service_account_key())
+
+
+def endpoints_in(data_dir: Path) -> tuple[str, ...]:
+    """The client ports of the server that has the directory, or had it last; empty where it has none, or tells none."""
+    try:
+        _, *urls = (data_dir / "sampan.lock").read_text(encoding="ascii", errors="replace").split()
+    except (OSError, ValueError):
+        return ()
+    return tuple(urls)
 
 
 def share_pki(data_dir: Path, shared: Path) -> None:

@@ -191,6 +191,7 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     store.add_argument("--lease-checkpoint-interval", type=duration, default=300.0, help="how often long leases are noted (default 5m)")
     store.add_argument("--heartbeat-interval", type=count, default=30, help="milliseconds")
     store.add_argument("--election-timeout", type=count, default=150, help="milliseconds")
+    store.add_argument("--unsafe-no-fsync", action="store_true", help="acknowledge writes before they are on disk: for tests")
     store.add_argument("--max-request-bytes", type=count, default=1_572_864, help="largest write (default 1.5 MiB)")
     store.add_argument("--max-concurrent-streams", type=count, default=100_000, help="calls at once on a connection of the client port")
     store.add_argument(

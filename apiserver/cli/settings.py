@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from apiserver.admission.chain import enabled_plugins
 from apiserver.authentication.token_file import parse_token_file
 from apiserver.authorization.union import check_modes
-from apiserver.cli import cluster_flags
+from apiserver.cli import cluster_flags, pem_files
 from apiserver.cli.datadir import DataDir, DataDirError, has_authorities, open_pki, share_pki
 from apiserver.cli.errors import CommandError, UsageError
 from apiserver.cli.pki import write_private
@@ -32,7 +32,9 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     if flags.pki_dir is not None:
         share_pki(data_dir.path, flags.pki_dir)
     serving = data_dir.serving(flags.bind_address, flags.service_cluster_ip_range)
-    cluster = {} if etcd is not None else cluster_flags.store_settings(flags, open_pki(data_dir.path))
+    cluster: dict[str, Any] = {}
+    if etcd is None:
+        cluster = cluster_flags.store_settings(flags, open_pki(data_dir.path), has_member=_has_member(flags, data_dir))
     if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
     for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file", "token_auth_file", "service_account_key_file"):
@@ -87,7 +89,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
                 election_timeout=flags.election_timeout,
                 max_request_bytes=flags.max_request_bytes,
                 expire_leases=not flags.read_only,
-                unsafe_no_fsync=flags.ephemeral,
+                unsafe_no_fsync=flags.ephemeral or flags.unsafe_no_fsync,
                 **cluster,
             ),
         )
@@ -100,6 +102,12 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     except ValueError as error:
         raise UsageError(str(error)) from error
     return config
+
+
+def _has_member(flags: argparse.Namespace, data_dir: DataDir) -> bool:
+    """Whether there is a log already, which knows its members."""
+    log = flags.wal_dir if flags.wal_dir is not None else data_dir.path / "member" / "wal"
+    return log.is_dir() and any(log.glob("*.wal"))
 
 
 def _etcd(flags: argparse.Namespace) -> EtcdConfig | None:
@@ -154,12 +162,7 @@ def _check_pem(flags: argparse.Namespace) -> None:
     """Files of keys and certificates hold what they should."""
     certificate, key = flags.tls_cert_file, flags.tls_private_key_file
     if certificate is not None:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
-        except ssl.SSLError as error:
-            raise DataDirError(
-                f"--tls-cert-file {certificate}, --tls-private-key-file {key}: not a certificate and its key in PEM ({error.reason})"
-            ) from error
+        pem_files.check_pair("--tls-cert-file", certificate, "--tls-private-key-file", key, DataDirError)
     checks: tuple[tuple[str, Path | None, Callable[[bytes], object], str], ...] = (
         ("client-ca-file", flags.client_ca_file, x509.load_pem_x509_certificates, "certificate"),
         ("service-account-key-file", flags.service_account_key_file, serialization.load_pem_public_key, "public key"),
@@ -179,12 +182,8 @@ def _check_pem(flags: argparse.Namespace) -> None:
         ),
     )
     for flag, path, load, what in checks:
-        if path is None:
-            continue
-        try:
-            load(path.read_bytes())
-        except (ValueError, TypeError) as error:
-            raise DataDirError(f"--{flag} {path}: there is no {what} in PEM in it") from error
+        if path is not None:
+            pem_files.check(f"--{flag}", path, load, what, DataDirError)
 
 
 def _tokens(path: Path | None) -> None:
@@ -207,10 +206,4 @@ def _client_ca(data_dir: DataDir, own: Path, further: Path | None) -> Path:
 
 
 def _readable(flag: str, path: Path | None) -> None:
-    if path is None:
-        return
-    try:
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise DataDirError(f"--{flag.replace('_', '-')} {path}: {error.strerror}") from error
+    pem_files.readable(f"--{flag.replace('_', '-')}", path, DataDirError)

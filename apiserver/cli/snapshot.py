@@ -77,6 +77,7 @@ def _cluster(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def _save(parsed: argparse.Namespace) -> int:
+    from apiserver.cli.datadir import endpoints_in
     from storage.config import MemberConfig
     from storage.errors import DataDirLockedError
     from storage.snapshot import save
@@ -87,7 +88,8 @@ def _save(parsed: argparse.Namespace) -> int:
             found = _run(save.save_from_data_dir(config, parsed.file))
         except DataDirLockedError as locked:
             try:
-                found = _run(save.save_from_endpoint(_client(parsed, (DEFAULT_ENDPOINT,)), parsed.file))
+                endpoints = endpoints_in(parsed.data_dir) or (DEFAULT_ENDPOINT,)
+                found = _run(save.save_from_endpoint(_client(parsed, endpoints), parsed.file))
             except CommandError as error:
                 raise CommandError(f"{locked}, and {error}; name its client port with --endpoints") from error
     else:

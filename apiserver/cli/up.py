@@ -47,6 +47,7 @@ def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
     listener = bind(config.bind_address, config.secure_port)
     server = url(listener, config.bind_address)
     client_listeners = () if config.etcd is not None else client_port.bind_all(flags, config.store)
+    data_dir.note_endpoints([client_port.reachable(each) for each in client_listeners])
     admin = write_kubeconfig(data_dir.path, server, "admin", ADMIN)
     command: list[str] | None = None
     if not flags.no_controllers:

@@ -8,8 +8,12 @@ import shutil
 import ssl
 from pathlib import Path
 
+import pytest
+
 from apiserver import tls
 from apiserver.cli.pki import Pki, Subject
+from storage.tls import expiry_seconds
+from tests.apiserver.api import config_in
 
 NOW = datetime.datetime.now(datetime.UTC)
 
@@ -48,3 +52,15 @@ async def test_new_connections_see_the_new_certificate_and_a_bad_client_certific
         assert seen == [ssl.PEM_cert_to_DER_cert(stranger.certificate.read_text())] * 3
         first.certificate.write_text("nonsense")
         assert await shown("localhost") == replaced
+
+
+def test_a_certificate_that_has_expired_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pki = Pki(tmp_path, NOW)
+    pair = pki.serving("a", "127.0.0.1", "10.0.0.1")
+    config = config_in(tmp_path).model_copy(update={"tls_cert_file": pair.certificate, "client_ca_file": pki.ca.certificate})
+    ends = expiry_seconds(pair.certificate)
+    tls.warn_of_expired_certificates(config, ends - 1)
+    assert not caplog.records
+    tls.warn_of_expired_certificates(config, ends)
+    [record] = caplog.records
+    assert f"purpose=apiserver file={pair.certificate}" in record.getMessage()

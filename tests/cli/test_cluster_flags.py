@@ -195,3 +195,19 @@ def test_a_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
     pair, other = pki.etcd_peer("m1", ()), pki.etcd_server("m1", ())
     with pytest.raises(CommandError, match="not a certificate and its key"):
         settings(tmp_path / "own", "--cert-file", str(pair.certificate), "--key-file", str(other.key))
+
+
+def test_a_member_that_is_there_already_is_not_held_against_the_first_clusters_flags(tmp_path: Path) -> None:
+    """As etcd ignores them: members have come and gone since."""
+    moved = ("--name", "m2", "--initial-cluster", THREE, "--initial-advertise-peer-urls", "https://127.0.0.1:21299")
+    gone = ("--name", "m9", "--initial-cluster", THREE, "--listen-peer-urls", "https://127.0.0.1:21209")
+    for arguments, listens in ((moved, "https://127.0.0.1:21299"), (gone, "https://127.0.0.1:21209")):
+        with pytest.raises(UsageError):
+            settings(tmp_path, *arguments)
+        found = cluster_flags.store_settings(parse(*arguments), Pki(tmp_path, NOW), has_member=True)
+        assert found["listen_peer_urls"] == (listens,)
+    # where it listened is known to the flags alone
+    with pytest.raises(UsageError, match="but not this member"):
+        cluster_flags.store_settings(parse("--name", "m9", "--initial-cluster", THREE), Pki(tmp_path, NOW), has_member=True)
+    alone = cluster_flags.store_settings(parse("--initial-cluster-state", "existing"), Pki(tmp_path, NOW), has_member=True)
+    assert "listen_peer_urls" not in alone

@@ -19,6 +19,7 @@ def flags(**given: object) -> argparse.Namespace:
         "disable_admission_plugins": (),
         "token_auth_file": None,
         "audit_log_path": None,
+        "runtime_config": "",
     }
     return argparse.Namespace(**(usual | given))
 
