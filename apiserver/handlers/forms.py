@@ -42,10 +42,12 @@ def table(
     metadata: Object,
     *,
     columns: bool = True,
+    at_least: IncludeObject | None = None,
 ) -> Object:
-    """``columns`` False: the later events of a watch leave the definitions out."""
+    """``columns`` False: the later events of a watch leave the definitions out. ``at_least``: what stands in a row where nothing is asked
+    for."""
     definitions: Sequence[Object] = scope.column_definitions if columns else ()
-    return _table(scope, scope.printer, definitions, negotiated, context, objects, metadata)
+    return _table(scope, scope.printer, definitions, negotiated, context, objects, metadata, at_least)
 
 
 def table_of_kind(scope: ResourceScope, negotiated: Negotiated, context: RequestContext, obj: Object, group: str, kind: str) -> Object:
@@ -64,8 +66,11 @@ def _table(
     context: RequestContext,
     objects: Sequence[Object],
     metadata: Object,
+    at_least: IncludeObject | None = None,
 ) -> Object:
     include = include_object(context)
+    if include is IncludeObject.NONE and at_least is not None:
+        include = at_least
     now = scope.store.env.clock.now()
     version = negotiated.version
     if printer.order is not None:

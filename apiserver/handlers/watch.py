@@ -18,6 +18,7 @@ from apiserver.handlers.selection import selection_of
 from apiserver.machinery import resource_version
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
+from apiserver.machinery.table import IncludeObject
 from apiserver.objectstore.cache_watcher import Bookmark, CacheWatcher
 from apiserver.objectstore.interface import ChangeEvent, EventType, StoredObject
 from apiserver.request.body import Receive
@@ -107,6 +108,7 @@ async def _serve(
         await stream.start(send)
         for piece in stream.initial(objects):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await asyncio.sleep(0)  # a large state leaves others their turn
         objects.clear()  # a watch lives for hours, and these versions would with it
         while True:
             batch = watcher.take()
@@ -239,10 +241,10 @@ class _Stream:
     def _encode_table(self, type: EventType, event: ChangeEvent) -> bytes:
         return self._table_line(type.value, self.scope.store.decode(_subject(type, event)))
 
-    def _table_line(self, type: str, obj: Object) -> bytes:
+    def _table_line(self, type: str, obj: Object, at_least: IncludeObject | None = None) -> bytes:
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
         first, self._columns_sent = not self._columns_sent, True
-        table = forms.table(self.scope, self._negotiated, self._context, [obj], metadata, columns=first)
+        table = forms.table(self.scope, self._negotiated, self._context, [obj], metadata, columns=first, at_least=at_least)
         return _line(type, orjson.dumps(table))
 
     def _bookmark(self, bookmark: Bookmark) -> bytes:
@@ -256,9 +258,8 @@ class _Stream:
         if self._negotiated.form is Form.METADATA:
             obj = forms.partial(obj, self._negotiated.version)
         elif self._negotiated.form is Form.TABLE:
-            rows = [{"cells": [], "object": obj}]
-            obj = {"kind": "Table", "apiVersion": f"meta.k8s.io/{self._negotiated.version}", "metadata": metadata, "rows": rows}
-            obj["columnDefinitions"] = []
+            # a row like others, of an object without content; the mark has to be in it, also where objects are not asked for
+            return self._table_line("BOOKMARK", obj, IncludeObject.METADATA if bookmark.initial_events_end else None)
         return self.event("BOOKMARK", self.dumps(obj))
 
 

@@ -106,9 +106,26 @@ def decode_json(data: bytes) -> Any:
             raise GoError("unexpected end of JSON input") from e
         if e.msg == "Extra data":
             raise GoError(f"invalid character {shown} after top-level value") from e
-        raise GoError(f"invalid character {shown} looking for beginning of value") from e
+        raise GoError(_no_value(data, position, shown)) from e
     except (RecursionError, ValueError) as e:
         raise GoError("exceeded max depth") from e
+
+
+_LITERALS = {b"t": b"true", b"f": b"false", b"n": b"null"}
+
+
+def _no_value(data: bytes, position: int, shown: str) -> str:
+    """A value that does not begin, or that begins like one of the three words and is none."""
+    literal = _LITERALS.get(data[position : position + 1])
+    if literal is None:
+        return f"invalid character {shown} looking for beginning of value"
+    for offset, wanted in enumerate(literal):
+        found = data[position + offset : position + offset + 1]
+        if not found:
+            return "unexpected end of JSON input"
+        if found[0] != wanted:
+            return f"invalid character {_shown_byte(data, position + offset)} in literal {literal.decode()} (expecting '{chr(wanted)}')"
+    raise AssertionError("a whole word is a value")
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -119,12 +119,15 @@ class KvObjectStorage:
         Raises ExpiredError, FutureRevisionError.
         """
         exact = 0
+        if revision == 0:
+            limit = 0
         if start:
             exact = max(start_revision, 0)
-        elif match is RevisionMatch.EXACT or (match is RevisionMatch.UNSET and limit and revision > 0):
+        elif match is RevisionMatch.EXACT or (
+            # the old way to ask for a page of an exact state; of one object there are no pages
+            match is RevisionMatch.UNSET and limit and revision > 0 and not self.cache.is_single(selection)
+        ):
             exact = revision
-        elif revision == 0:
-            limit = 0
         wanted = exact or revision
         if not self._source.freshen_now() and (wanted < 0 or wanted > self._source.revision):
             if not self._source.can_wait:

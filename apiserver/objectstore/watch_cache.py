@@ -166,7 +166,7 @@ class WatchCache:
         """Objects of the selection in key order, those from the path ``start`` on; and whether ``limit`` ended the search before the
         last object, be it of the selection or not (as kube-apiserver, which does not look further either)."""
         objects = self._objects
-        if selection.name and (selection.namespace or not self.namespaced):
+        if self.is_single(selection):
             path = self._path(selection)
             found = objects.get(path)
             return ([found] if found is not None and path >= start and selection.matches(found) else []), False
@@ -192,6 +192,10 @@ class WatchCache:
                 if len(chosen) == limit:
                     return chosen, next(paths, None) is not None
         return chosen, False
+
+    def is_single(self, selection: Selection) -> bool:
+        """Whether it is about the object at one path."""
+        return bool(selection.name) and (bool(selection.namespace) or not self.namespaced)
 
     @staticmethod
     def _matching(objects: list[StoredObject], selection: Selection) -> list[StoredObject]:
@@ -245,7 +249,7 @@ class WatchCache:
         key: Any
         if _triggers(selection):
             groups, key = self._watchers_of_trigger, selection.trigger
-        elif selection.name and (selection.namespace or not self.namespaced):
+        elif self.is_single(selection):
             groups, key = self._watchers_of_path, self._path(selection)
         elif selection.namespace:
             groups, key = self._watchers_of_namespace, selection.namespace

@@ -101,7 +101,7 @@ class Store:
         self, selection: Selection, revision: int, *, with_state: bool | None = None, initial_events_end: bool = False
     ) -> tuple[CacheWatcher, list[StoredObject]]:
         with as_statuses(self.info, ""):
-            if 0 < revision < self.strategy.since_revision:
+            if not with_state and 0 < revision < self.strategy.since_revision:
                 raise ExpiredError(revision, self.strategy.since_revision)
             return await self.storage.watch(selection, revision, with_state=with_state, initial_events_end=initial_events_end)
 

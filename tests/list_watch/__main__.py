@@ -19,6 +19,8 @@ from tests.list_watch import outcomes
 from tests.list_watch.outcomes import Ask, Server
 
 SECONDS_MAX = 60
+#: kube-apiserver holds the first creations of a new resource back for two seconds.
+ESTABLISHED_SECONDS = 3
 
 DEFINITION: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -59,10 +61,12 @@ async def record(url: str, token: str, builtin: bool) -> dict[str, Any]:
         ask = over(session, url)
         if builtin:
             return await outcomes.everything(Server(ask, "/api/v1", "configmaps", "ConfigMap", "kube-public"))
+        server = Server(ask, GROUP, "gadgets", "Gadget")
         await ask("POST", DEFINITIONS, {}, "application/json", DEFINITION)
-        await asyncio.sleep(3)
+        await outcomes.until_served(server)
+        await asyncio.sleep(ESTABLISHED_SECONDS)
         try:
-            return await outcomes.everything(Server(ask, GROUP, "gadgets", "Gadget"))
+            return await outcomes.everything(server)
         finally:
             await ask("DELETE", f"{DEFINITIONS}/{DEFINITION['metadata']['name']}", {}, "application/json", None)
 

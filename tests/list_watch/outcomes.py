@@ -15,9 +15,6 @@ from tests.list_watch.cases import Case
 #: method, path, query, accept, body -> status, lines of the body
 Ask = Callable[[str, str, dict[str, str], str, Any], Awaitable[tuple[int, list[Any]]]]
 
-#: Requests under way at once; most of them are watches, which wait for their end.
-AT_ONCE = 16
-
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -28,6 +25,8 @@ class Server:
     resource: str
     kind: str
     namespace: str = "default"
+    #: Requests under way at once; most of them are watches, which wait for their end.
+    at_once: int = 16
 
     def path(self, case_path: str = "") -> str:
         below_watch = case_path.startswith("watch:")
@@ -151,7 +150,7 @@ class World:
 async def run(world: World, chosen: Sequence[Case]) -> dict[str, Any]:
     """Outcomes by the cases' names."""
     found: dict[str, Any] = {}
-    places = asyncio.Semaphore(AT_ONCE)
+    places = asyncio.Semaphore(world.server.at_once)
     different = {case.name: case for case in chosen}
 
     async def one(case: Case) -> None:
@@ -164,6 +163,16 @@ async def run(world: World, chosen: Sequence[Case]) -> dict[str, Any]:
         for case in different.values():
             group.create_task(one(case))
     return {name: found[name] for name in different}
+
+
+async def until_served(server: Server) -> None:
+    """A definition takes a moment to be established."""
+    for _ in range(200):
+        status, _ = await server.ask("GET", server.path(), {}, "application/json", None)
+        if status == 200:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("the resource does not come")
 
 
 async def everything(server: Server) -> dict[str, dict[str, Any]]:
@@ -187,8 +196,12 @@ async def everything(server: Server) -> dict[str, dict[str, Any]]:
 
 
 def parsed(body: bytes) -> list[Any]:
-    """A body's JSON values: one, or one a line."""
+    """A body's JSON values: one, or one a line; what is no JSON (the text of a path that nobody serves) as a text."""
     try:
         return [json.loads(body)] if body.strip() else []
     except ValueError:
+        pass
+    try:
         return [json.loads(line) for line in body.splitlines() if line.strip()]
+    except ValueError:
+        return [body.decode("utf-8", "replace")]

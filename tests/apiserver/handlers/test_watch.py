@@ -246,3 +246,60 @@ async def test_each_node_is_told_of_its_own_pods(api: Api) -> None:
     assert [(e["type"], e["object"]["metadata"]["name"]) for e in (added, deleted)] == [("ADDED", "b"), ("DELETED", "b")]
     assert [(e["type"], e["object"]["metadata"]["name"]) for e in (waiting, gone)] == [("ADDED", "b"), ("DELETED", "b")]
     assert cache.watchers() == [] and not cache._watchers_of_trigger
+
+
+async def test_every_kind_streams_as_a_table_also_what_is_not_there(api: Api) -> None:
+    """The mark of the end comes as a row of an object without content."""
+    accept = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    query: dict[str, Any] = {"sendInitialEvents": "true", "allowWatchBookmarks": "true", "resourceVersionMatch": "NotOlderThan"}
+    for info in api.server.table:
+        if "watch" not in info.verbs:
+            continue
+        base = f"/apis/{info.group}/{info.version}" if info.group else f"/api/{info.version}"
+        for include in ("None", "Object"):
+            more: dict[str, Any] = {"includeObject": include, "labelSelector": "no=such"}
+            async with api.watch(f"{base}/{info.resource}", headers=accept, **query, **more) as watch:
+                event = await watch.next()
+            table = event["object"]
+            assert (event["type"], table["kind"]) == ("BOOKMARK", "Table"), (info.resource, event)
+            [row] = table["rows"]
+            assert len(row["cells"]) == len(table["columnDefinitions"]) > 0
+            assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+            assert row["object"]["kind"] == ("PartialObjectMetadata" if include == "None" else info.kind)
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "expected"),
+    [
+        ("/api/v1/watch/namespaces/ns-a/configmaps/b", {}, ["b"]),
+        ("/api/v1/watch/namespaces/ns-a/configmaps", {"labelSelector": "x=1"}, ["a"]),
+        ("/api/v1/watch/configmaps", {"fieldSelector": "metadata.namespace=ns-a,metadata.name!=a"}, ["b"]),
+        ("/api/v1/watch/namespaces/ns-a/configmaps/b", {"fieldSelector": "metadata.name=b", "allowWatchBookmarks": "true"}, ["b"]),
+    ],
+)
+async def test_watches_of_old_have_their_own_paths(api: Api, path: str, query: dict[str, Any], expected: list[str]) -> None:
+    await api.created(CM, named("a", x="1"))
+    await api.created(CM, named("b"))
+    async with api.watch(path, **{**query, "watch": ""}) as watch:
+        assert [event["object"]["metadata"]["name"] for event in await watch.take(len(expected))] == expected
+    other = await api.get("/api/v1/watch/namespaces/ns-a/configmaps/b", query={"fieldSelector": "metadata.name=a"})
+    assert (other.status, other.message) == (400, "fieldSelector metadata.name doesn't match requested name")
+
+
+async def test_a_streaming_list_of_the_future_is_refused_in_the_stream(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Field case C4, for a watch: the request is right, so that its status is 200."""
+    monkeypatch.setattr("apiserver.objectstore.event_source.EventSource.wait_for.__defaults__", (0.01,))
+    query: dict[str, Any] = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "999999"}
+    async with api.watch(CM, **query) as watch:
+        event = await watch.next()
+        assert await watch.next() is None
+    assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 504, "Timeout")
+    assert event["object"]["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
+async def test_a_watch_that_begins_with_what_is_there_in_the_old_way_marks_its_end_too(api: Api) -> None:
+    await api.created(CM, named("a"))
+    async with api.watch(CM, allowWatchBookmarks="true") as watch:
+        added, bookmark = await watch.take(2)
+    assert (added["type"], bookmark["type"]) == ("ADDED", "BOOKMARK")
+    assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
