@@ -201,18 +201,10 @@ def conversion(said: Part | None, path: str, *, preserves: bool, must_be_known: 
         errors.append(required(at, "required when strategy is set to Webhook"))
     else:
         found: Errors = []
-        webhooks.client_config(found, at, _with_swapped_names(config))
+        webhooks.client_config(found, at, config)
         # what is missing of a service has no words here
         errors += [required(e.field) if e.type is ErrorType.REQUIRED and ".service." in e.field else e for e in found]
     return errors + _review_versions(versions or [], child(path, "conversionReviewVersions"), must_be_known)
-
-
-def _with_swapped_names(config: Part) -> Part:
-    """Upstream asks for the namespace where the name is missing, and the other way round."""
-    service = config.get("service")
-    if not isinstance(service, dict):
-        return config
-    return {**config, "service": {**service, "name": service.get("namespace"), "namespace": service.get("name")}}
 
 
 def _review_versions(versions: Sequence[str], path: str, must_be_known: bool) -> Errors:
