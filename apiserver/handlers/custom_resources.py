@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apiserver.machinery import status
+from apiserver.machinery import field_errors, status
 from apiserver.machinery.status import StatusError
 from apiserver.request.request_context import RequestContext
 from apiserver.resources.resource_info import ResourceInfo
@@ -29,6 +29,16 @@ def check(resource: ResourceInfo, context: RequestContext) -> bool:
     elif info.verb in _NAMED and not info.name:
         raise status.bad_request("name must be provided")
     return True
+
+
+def another_kind(resource: ResourceInfo, kind: str, api_version: str, name: str) -> StatusError:
+    """An object that says to be of another kind or version is as far as the resource's validation, which then refuses that alone."""
+    errors = []
+    if kind != resource.kind:
+        errors.append(field_errors.invalid("kind", kind, f"must be {resource.kind}"))
+    if api_version != resource.api_version:
+        errors.append(field_errors.invalid("apiVersion", api_version, f"must be {resource.api_version}"))
+    return status.invalid(api_version.rpartition("/")[0], kind, name, errors)
 
 
 def not_supported(resource: ResourceInfo, verb: str) -> StatusError:

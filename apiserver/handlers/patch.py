@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from apiserver.handlers import custom_resources
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.create import check_namespace
 from apiserver.handlers.reading import send_stored
@@ -180,6 +181,8 @@ def _of_the_kind(scope: ResourceScope, context: RequestContext, patched: Object,
     kind, api_version = patched.get("kind"), patched.get("apiVersion")
     if kind == info.kind and api_version == info.api_version:
         return patched
+    if not info.builtin and kind:
+        raise custom_resources.another_kind(info, str(kind), str(api_version or ""), context.info.name)
     if patch_type == negotiation.STRATEGIC_MERGE_PATCH or (kind is None and api_version == info.api_version):
         return {**patched, "kind": info.kind, "apiVersion": info.api_version}
     if not api_version and kind in (None, info.kind) and info.builtin:

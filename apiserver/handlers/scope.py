@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from apiserver.machinery import field_errors, objects, status
+from apiserver.handlers import custom_resources
+from apiserver.machinery import objects, status
 from apiserver.machinery.objects import Object
 from apiserver.machinery.types import Type
 from apiserver.objectstore import codec
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
 #: Not looked up yet.
 _UNKNOWN = "?"
 
+#: Versions that are served no more, but known to the servers that have the kind.
+_KNOWN_OF_OLD = frozenset(
+    (
+        ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition"),
+        ("apiregistration.k8s.io", "v1beta1", "APIService"),
+    )
+)
 #: What a refusal shows of a body that it could not make sense of.
 SUMMARY_LENGTH = 30
 #: What Kubernetes calls the registry of its built-in types where it says that one is missing.
@@ -182,13 +190,21 @@ def decode_as(
         raise cannot_be_handled(kind, version, kind, str(error)) from error
     obj = decoded.obj
     if not info.builtin:
-        check_custom_identity(info, obj, body)
+        if not obj.get("kind"):
+            raise unrecognized(kind, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'", body)
+        tell_strict_errors(_in_one(repeated, options) + decoded.strict_errors, options, context, obj["kind"], info.version, kind)
+        check_custom_identity(info, obj)
+        return {**obj, "metadata": dict(obj.get("metadata") or {})}
     said_kind, said_version = obj.get("kind") or kind, obj.get("apiVersion") or info.api_version
     if said_kind != kind or said_version != info.api_version:
         if said_version.count("/") > 1:
             raise unrecognized(kind, f"unexpected GroupVersion string: {said_version}", body)
         version = said_version.rpartition("/")[2]
-        if said_kind == kind and said_version.rpartition("/")[0] == info.group and schemas.has_kind(info.group, version, kind):
+        if (
+            said_kind == kind
+            and said_version.rpartition("/")[0] == info.group
+            and (schemas.has_kind(info.group, version, kind) or (info.group, version, kind) in _KNOWN_OF_OLD)
+        ):
             message = f"the API version in the data ({said_version}) does not match the expected API version ({info.api_version})"
             raise status.bad_request(message)
         group = said_version.rpartition("/")[0]
@@ -197,24 +213,23 @@ def decode_as(
         else:
             why = no_kind(said_kind, said_version)
         raise cannot_be_handled(said_kind, version, kind, why)
-    if repeated and options.field_validation == "Strict":
-        # what Go finds in the YAML is one error
-        repeated = (yaml_bodies.in_words(repeated),)
-    tell_strict_errors(repeated + decoded.strict_errors, options, context, said_kind, info.version, kind)
+    tell_strict_errors(_in_one(repeated, options) + decoded.strict_errors, options, context, said_kind, info.version, kind)
     return {**obj, "apiVersion": info.api_version, "kind": kind, "metadata": dict(obj.get("metadata") or {})}
 
 
-def check_custom_identity(info: ResourceInfo, obj: Object, body: bytes) -> None:
+def _in_one(repeated: tuple[str, ...], options: WriteOptions) -> tuple[str, ...]:
+    """What Go finds repeated in a YAML is one error where it is refused, and else a warning each."""
+    return (yaml_bodies.in_words(repeated),) if repeated and options.field_validation == "Strict" else repeated
+
+
+def check_custom_identity(info: ResourceInfo, obj: Object) -> None:
     """A custom object has to say what it is. Raises 400 and 422."""
-    kind, version = obj.get("kind") or "", obj.get("apiVersion") or ""
-    if not kind:
-        raise unrecognized(info.kind, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'", body)
+    kind, version = obj["kind"], obj.get("apiVersion") or ""
     if version != info.api_version:
         message = f"the API version in the data ({version}) does not match the expected API version ({info.api_version})"
         raise status.bad_request(message)
     if kind != info.kind:
-        error = field_errors.invalid("kind", kind, f"must be {info.kind}")
-        raise status.invalid(info.group, kind, objects.name(obj), [error])
+        raise custom_resources.another_kind(info, kind, version, objects.name(obj))
 
 
 def go_package(group: str) -> str:
