@@ -42,6 +42,7 @@ from storage.raft.messages import (
     SnapshotMetadata,
 )
 from storage.wal import record
+from tests.fuzz import api_targets
 
 
 @dataclass(frozen=True)
@@ -362,6 +363,10 @@ def targets() -> dict[str, Target]:
         Target("bbolt_file", bbolt_file, _bbolt_seeds()),
         Target("grpc_messages", grpc_messages, _grpc_seeds()),
         Target("http2_connection", http2_connection, _http2_seeds()),
+        Target("protobuf_bodies", api_targets.protobuf_bodies, api_targets.BODIES),
+        Target("protobuf_requests", api_targets.protobuf_requests, api_targets.REQUESTS),
+        Target("stored_value", api_targets.stored_value, api_targets.BODIES),
+        Target("accept_header", api_targets.accept_header, api_targets.ACCEPTED),
     )
     return {target.name: target for target in made}
 

@@ -46,14 +46,15 @@ def decode(body: bytes, default: tuple[str, str] = ("", "")) -> Object:
         elif number == 2:
             raw = _expect_bytes(value)
     api_version, kind = api_version or default[0], kind or default[1]
-    if not api_version or not kind:
+    message = table.message_of(api_version, kind) if kind else None
+    if message is None and not (api_version and kind):
         raise ProtobufError("the protobuf message names no apiVersion and kind")
-    message = table.message_of(api_version, kind)
     if message is None:
         raise UnknownKindError(f"no protobuf form of {api_version}, Kind={kind} is known")
     from apiserver.schemas.protobuf import message_reader  # which falls back on what is here
 
-    return {"apiVersion": api_version, "kind": kind, **message_reader.read(message, raw)}
+    type_meta = {"apiVersion": api_version, "kind": kind} if api_version else {"kind": kind}
+    return {**type_meta, **message_reader.read(message, raw)}
 
 
 def decode_message(message: str, data: bytes, depth: int = 0) -> Any:
