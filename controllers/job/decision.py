@@ -124,7 +124,7 @@ def _counted(job: Object, facts: _Facts) -> Object:
 
 def _without_active(status: Object) -> Object:
     out = {k: v for k, v in status.items() if k != "active"}
-    out["ready"] = 0
+    out["ready"] = out["terminating"] = 0
     return out
 
 
@@ -164,7 +164,7 @@ def _finish(job: Object, status: Object, facts: _Facts, now: datetime.datetime, 
             message: str) -> JobPlan:
     """First what is to become of it, which is final; and when nothing runs any more, that it has."""
     conditions = pod_facts.with_condition(status.get("conditions") or [], _condition(intent, True, reason, message, now))
-    if facts.active:
+    if facts.active or facts.terminating:
         return JobPlan(status={**status, "conditions": conditions}, delete=tuple(facts.active), again_seconds=None)
     conditions = pod_facts.with_condition(conditions, _condition(type_, True, reason, message, now))
     finished = {**_without_active(status), "conditions": conditions}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from apiserver.machinery import quantity
@@ -282,3 +282,25 @@ def default_claim_spec(spec: Object) -> None:
         group, kind = reference.get("apiGroup") or "", reference.get("kind")
         if (group, kind) in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):
             spec["dataSource"] = dict(reference)
+
+
+def merge_label_keys(spec: Object, labels: Mapping[str, str]) -> None:
+    """``matchLabelKeys`` and ``mismatchLabelKeys`` of a new pod become requirements on its own values of those labels."""
+    for kind in ("podAffinity", "podAntiAffinity"):
+        found = (spec.get("affinity") or {}).get(kind) or {}
+        for term in found.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
+            _merge_keys(term, labels)
+        for weighted in found.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            _merge_keys(weighted.get("podAffinityTerm") or {}, labels)
+    for constraint in spec.get("topologySpreadConstraints") or ():
+        _merge_keys(constraint, labels)
+
+
+def _merge_keys(part: Object, labels: Mapping[str, str]) -> None:
+    selector = part.get("labelSelector")
+    if selector is None:
+        return
+    for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+        for key in part.get(field) or ():
+            if key in labels:
+                selector.setdefault("matchExpressions", []).append({"key": key, "operator": operator, "values": [labels[key]]})

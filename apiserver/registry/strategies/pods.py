@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.machinery import objects
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.registry.defaults import pods as defaults
@@ -30,6 +31,7 @@ class PodStrategy(Strategy):
         """A new pod is Pending, in the class that its requests and limits give it."""
         spec = obj["spec"]
         defaults.same_service_account(spec)
+        defaults.merge_label_keys(spec, objects.labels(obj))
         status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
         if spec.get("schedulingGates"):
             status["conditions"] = [_gated()]

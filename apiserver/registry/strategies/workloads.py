@@ -9,7 +9,7 @@ from apiserver.registry.defaults import workloads as defaults
 from apiserver.registry.strategies import pod_warnings
 from apiserver.registry.strategies.parts import keep, text
 from apiserver.registry.strategy import Strategy, StrategyContext
-from apiserver.registry.validation import batch, workloads
+from apiserver.registry.validation import batch, job_status, workloads
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
@@ -163,7 +163,7 @@ class JobStrategy(WorkloadStrategy):
         return batch.job_update(new, old)
 
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return batch.job_status(new, old)
+        return job_status.job_status(new, old)
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         return {"status.successful": text(objects.get(obj, "status", "succeeded", default=0))}

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from apiserver.machinery import names
-from apiserver.machinery.field_errors import FieldError, duplicate, invalid, not_supported, required, too_many
-from apiserver.registry.validation import cron_schedule, pods
+from apiserver.machinery.field_errors import FieldError, duplicate, invalid, invalid_unshown, not_supported, required, too_long, too_many
+from apiserver.registry.validation import cron_schedule, job_indexes, pods
 from apiserver.registry.validation.common import (
-    NOT_POSITIVE,
     Errors,
     checked,
     each,
@@ -36,6 +35,8 @@ INDEXED_PARALLELISM_MAX = 100_000
 FAILURE_RULES_MAX = 20
 _EXIT_CODES_MAX = 255
 _CONDITIONS_MAX = 20
+SUCCESS_RULES_MAX = 20
+SUCCEEDED_INDEXES_BYTES_MAX = 64 * 1024
 _NOTHING: Part = {}
 
 
@@ -178,9 +179,9 @@ def _failure_policy(out: Errors, path: str, policy: Part, spec: Part) -> None:
             checked(out, f"{at}.onPodConditions[{j}].type", condition.get("type") or "", names.qualified_name)
             one_of(out, f"{at}.onPodConditions[{j}].status", condition.get("status"), ("False", "True", "Unknown"))
         if codes is not None and conditions:
-            out.append(invalid(at, "", "specifying both OnExitCodes and OnPodConditions is not supported"))
+            out.append(invalid_unshown(at, "specifying both OnExitCodes and OnPodConditions is not supported"))
         if codes is None and not conditions:
-            out.append(invalid(at, "", "specifying one of OnExitCodes and OnPodConditions is required"))
+            out.append(invalid_unshown(at, "specifying one of OnExitCodes and OnPodConditions is required"))
 
 
 def _exit_codes(out: Errors, path: str, codes: Part, known: set[str | None]) -> None:
@@ -207,14 +208,35 @@ def _success_policy(out: Errors, path: str, policy: Part, spec: Part) -> None:
         return
     rules = policy.get("rules") or ()
     if not rules:
-        out.append(required(f"{path}.rules"))
+        words = "at least one rules must be specified when the successPolicy is specified"
+        out.append(required(f"{path}.rules", words))
+    if len(rules) > SUCCESS_RULES_MAX:
+        out.append(too_many(f"{path}.rules", len(rules), SUCCESS_RULES_MAX))
     for i, rule in each(out, rules):
-        at = f"{path}.rules[{i}]"
-        if rule.get("succeededCount") is None and rule.get("succeededIndexes") is None:
-            out.append(required(at, "at least one of succeededCount or succeededIndexes must be specified"))
-        count = rule.get("succeededCount")
-        if count is not None and count <= 0:
-            out.append(invalid(f"{at}.succeededCount", count, NOT_POSITIVE))
+        _success_rule(out, f"{path}.rules[{i}]", rule, spec.get("completions") or 0)
+
+
+def _success_rule(out: Errors, path: str, rule: Part, completions: int) -> None:
+    count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
+    if count is None and indexes is None:
+        out.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
+    total = 0
+    if indexes is not None:
+        if len(indexes) > SUCCEEDED_INDEXES_BYTES_MAX:
+            out.append(too_long(f"{path}.succeededIndexes", SUCCEEDED_INDEXES_BYTES_MAX))
+        try:
+            total = job_indexes.count(indexes, completions)
+        except job_indexes.IndexesError as error:
+            out.append(invalid(f"{path}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}"))
+    if count is None:
+        return
+    nonnegative(out, f"{path}.succeededCount", count)
+    if count > completions:
+        words = f"must be less than or equal to {completions} (the number of specified completions)"
+        out.append(invalid(f"{path}.succeededCount", count, words))
+    if indexes is not None and count > total:
+        words = f"must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
+        out.append(invalid(f"{path}.succeededCount", count, words))
 
 
 #: what of a suspended job's template may change until its pods are started: where they run
@@ -256,36 +278,6 @@ def _with_old_scheduling(new: Part, old: Part) -> dict[str, Any]:
     for field in ("labels", "annotations"):
         metadata[field] = old_metadata.get(field)
     return {**new, "metadata": metadata, "spec": spec}
-
-
-def job_status(new: Part, old: Part) -> list[FieldError]:
-    out: Errors = []
-    status, old_status = new.get("status") or _NOTHING, old.get("status") or _NOTHING
-    for field in ("active", "succeeded", "failed", "ready", "terminating"):
-        nonnegative(out, f"status.{field}", status.get(field))
-    types = {c.get("type"): c.get("status") for c in status.get("conditions") or ()}
-    complete, failed = types.get("Complete") == "True", types.get("Failed") == "True"
-    if complete and failed:
-        words = "cannot set Complete=True and Failed=true conditions"
-        out.append(invalid("status.conditions", list(status.get("conditions") or ()), words))
-    completed_at, started_at = status.get("completionTime"), status.get("startTime")
-    if completed_at is not None:
-        if not complete:
-            words = "cannot set completionTime when there is no Complete=True condition"
-            out.append(invalid("status.completionTime", completed_at, words))
-        if started_at is not None and completed_at < started_at:
-            words = "completionTime cannot be set before startTime"
-            out.append(invalid("status.completionTime", completed_at, words))
-    elif complete:
-        out.append(required("status.completionTime", "completionTime is required for Complete jobs"))
-    if (old_status.get("completionTime")) is not None and completed_at != old_status["completionTime"]:
-        out.append(invalid("status.completionTime", completed_at, "field is immutable"))
-    for kind in ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"):
-        was = any(c.get("type") == kind and c.get("status") == "True" for c in old_status.get("conditions") or ())
-        if was and types.get(kind) != "True":
-            words = f"cannot disable the terminal {kind}=True condition"
-            out.append(invalid("status.conditions", list(status.get("conditions") or ()), words))
-    return out
 
 
 def cron_job(obj: Part) -> list[FieldError]:

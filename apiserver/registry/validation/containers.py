@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import duplicate, forbidden, invalid, not_found, not_supported, required
-from apiserver.registry.validation import environment, formats, probes, quantities, security
+from apiserver.registry.validation import environment, formats, probes, quantities, restart_rules, security
 from apiserver.registry.validation.common import Errors, each, local_descending_path, no_backsteps
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -36,6 +36,10 @@ class PodScope:
     grace_period_seconds: int | None = None
     host_network: bool = False
     host_users: bool = True
+    #: the pod's
+    restart_policy: str = ""
+    #: the name of its operating system, "" where it does not say
+    system: str = ""
 
 
 def containers(out: Errors, path: str, found: Sequence[Mapping[str, Any]] | None, scope: PodScope) -> None:
@@ -51,8 +55,7 @@ def containers(out: Errors, path: str, found: Sequence[Mapping[str, Any]] | None
             out.append(duplicate(f"{at}.name", name))
         seen.add(name)
         _long_running_parts(out, at, container, scope)
-        if container.get("restartPolicy"):
-            _restart_policy(out, f"{at}.restartPolicy", container["restartPolicy"])
+        restart_rules.of_container(out, at, container)
     _host_port_conflicts(out, path, found)
 
 
@@ -65,8 +68,7 @@ def init_containers(
         name = container.get("name") or ""
         _common(out, at, container, name, scope)
         policy = container.get("restartPolicy")
-        if policy:
-            _restart_policy(out, f"{at}.restartPolicy", policy)
+        restart_rules.of_container(out, at, container)
         if name in seen:
             out.append(duplicate(f"{at}.name", name))
         elif name:
@@ -150,7 +152,7 @@ def _common(out: Errors, at: str, container: Mapping[str, Any], name: str, scope
     if resources := get("resources"):
         quantities.resource_requirements(out, f"{at}.resources", resources, scope.claim_names)
     if resize := get("resizePolicy"):
-        _resize_policy(out, f"{at}.resizePolicy", resize)
+        _resize_policy(out, f"{at}.resizePolicy", resize, scope.restart_policy)
     if context := get("securityContext"):
         security.container_context(out, f"{at}.securityContext", context, scope.host_users)
 
@@ -158,18 +160,13 @@ def _common(out: Errors, at: str, container: Mapping[str, Any], name: str, scope
 def _long_running_parts(out: Errors, at: str, container: Mapping[str, Any], scope: PodScope) -> None:
     get = container.get
     if lifecycle := get("lifecycle"):
-        probes.lifecycle(out, f"{at}.lifecycle", lifecycle, scope.grace_period_seconds)
+        probes.lifecycle(out, f"{at}.lifecycle", lifecycle, scope.grace_period_seconds, scope.system)
     if (probe := get("livenessProbe")) is not None:
         probes.liveness(out, f"{at}.livenessProbe", probe)
     if (probe := get("readinessProbe")) is not None:
         probes.readiness(out, f"{at}.readinessProbe", probe)
     if (probe := get("startupProbe")) is not None:
         probes.liveness(out, f"{at}.startupProbe", probe)
-
-
-def _restart_policy(out: Errors, path: str, policy: str) -> None:
-    if policy not in ("Always", "OnFailure", "Never"):
-        out.append(not_supported(path, policy, ["Always", "OnFailure", "Never"]))
 
 
 def _ports(out: Errors, path: str, ports: Sequence[Mapping[str, Any]]) -> None:
@@ -305,7 +302,7 @@ def _volume_devices(
             seen.add(name)
 
 
-def _resize_policy(out: Errors, path: str, policies: Sequence[Mapping[str, Any]]) -> None:
+def _resize_policy(out: Errors, path: str, policies: Sequence[Mapping[str, Any]], pod_restart_policy: str) -> None:
     seen: set[str] = set()
     for i, policy in each(out, policies):
         resource = policy.get("resourceName") or ""
@@ -314,12 +311,14 @@ def _resize_policy(out: Errors, path: str, policies: Sequence[Mapping[str, Any]]
         seen.add(resource)
         if resource not in ("cpu", "memory"):
             if resource:
-                out.append(not_supported(f"{path}[{i}]", resource, ["cpu", "memory"]))
+                out.append(not_supported(path, resource, ["cpu", "memory"]))
             else:
-                out.append(required(f"{path}[{i}]"))
+                out.append(required(path))
         restart = policy.get("restartPolicy") or ""
         if restart not in ("NotRequired", "RestartContainer"):
             if restart:
-                out.append(not_supported(f"{path}[{i}]", restart, ["NotRequired", "RestartContainer"]))
+                out.append(not_supported(path, restart, ["NotRequired", "RestartContainer"]))
             else:
-                out.append(required(f"{path}[{i}]"))
+                out.append(required(path))
+        if pod_restart_policy == "Never" and restart != "NotRequired":
+            out.append(invalid(path, restart, "must be 'NotRequired' when `restartPolicy` is 'Never'"))

@@ -9,7 +9,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import invalid, not_supported, required
 from apiserver.registry.validation import formats
-from apiserver.registry.validation.common import Errors, checked, each, required_name
+from apiserver.registry.validation.common import Errors, checked, each, local_non_reserved_path, required_name
 
 #: in the order in which the refusals tell them (sorted)
 ENV_FIELD_PATHS = (
@@ -73,6 +73,8 @@ def _file_key_reference(out: Errors, path: str, reference: Mapping[str, Any]) ->
     required_name(out, f"{path}.key", reference.get("key"), names.relaxed_env_var_name)
     if not reference.get("path"):
         out.append(required(f"{path}.path"))
+    else:
+        local_non_reserved_path(out, f"{path}.path", reference["path"])
     if not reference.get("volumeName"):
         out.append(required(f"{path}.volumeName"))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from apiserver.registry.validation import containers, formats, quantities, scheduling, security, spec_diff, volumes
+from apiserver.registry.validation import containers, formats, pod_platform, quantities, scheduling, security, spec_diff, volumes
 from apiserver.registry.validation.common import Errors, checked, each, equal, labels, one_of
 from apiserver.registry.validation.quality_of_service import qos_class
 
@@ -38,6 +38,8 @@ def pod_spec(out: Errors, path: str, spec: Part, pod_name: str = "") -> None:
         grace_period_seconds=get("terminationGracePeriodSeconds"),
         host_network=bool(get("hostNetwork")),
         host_users=get("hostUsers") is not False,
+        restart_policy=get("restartPolicy") or "",
+        system=(get("os") or _NOTHING).get("name") or "",
     )
     mains, inits = get("containers") or (), get("initContainers") or ()
     containers.containers(out, f"{path}.containers", mains, scope)
@@ -46,7 +48,8 @@ def pod_spec(out: Errors, path: str, spec: Part, pod_name: str = "") -> None:
     if ephemerals := get("ephemeralContainers"):
         containers.ephemeral_containers(out, f"{path}.ephemeralContainers", ephemerals, [*mains, *inits], scope)
     if resources := get("resources"):
-        quantities.resource_requirements(out, f"{path}.resources", resources, claim_names)
+        quantities.resource_requirements(out, f"{path}.resources", {k: v for k, v in resources.items() if k != "claims"})
+        pod_platform.pod_resources(out, path, spec)
     if get("restartPolicy") not in _RESTART_POLICIES:
         one_of(out, f"{path}.restartPolicy", get("restartPolicy"), _RESTART_POLICIES)
     if get("dnsPolicy") not in _DNS_POLICIES:
@@ -64,6 +67,8 @@ def pod_spec(out: Errors, path: str, spec: Part, pod_name: str = "") -> None:
         scheduling.scheduling_gates(out, f"{path}.schedulingGates", gates)
     if constraints := get("topologySpreadConstraints"):
         scheduling.topology_spread(out, f"{path}.topologySpreadConstraints", constraints)
+    pod_platform.host_processes(out, path, spec)
+    pod_platform.user_namespace(out, path, spec)
     _identities(out, path, spec)
 
 
@@ -98,6 +103,8 @@ def _identities(out: Errors, path: str, spec: Part) -> None:
         quantities.resource_requirements(out, f"{path}.overhead", {"limits": overhead})
     if (system := get("os")) is not None:
         one_of(out, f"{path}.os.name", system.get("name"), ("linux", "windows"))
+        pod_platform.operating_system(out, path, spec)
+    pod_platform.hostname_override(out, path, spec)
 
 
 def _resource_claims(out: Errors, path: str, claims: Sequence[Part]) -> frozenset[str]:

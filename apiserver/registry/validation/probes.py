@@ -10,6 +10,17 @@ from apiserver.machinery.field_errors import forbidden, invalid, not_supported, 
 from apiserver.registry.validation.common import Errors, nonnegative, port_number_or_name
 
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_NAMED_SIGNALS = (
+    "SIGABRT SIGALRM SIGBUS SIGCHLD SIGCLD SIGCONT SIGFPE SIGHUP SIGILL SIGINT SIGIO SIGIOT SIGKILL SIGPIPE SIGPOLL SIGPROF SIGPWR "
+    "SIGQUIT SIGRTMAX SIGRTMIN SIGSEGV SIGSTKFLT SIGSTOP SIGSYS SIGTERM SIGTRAP SIGTSTP SIGTTIN SIGTTOU SIGURG SIGUSR1 SIGUSR2 "
+    "SIGVTALRM SIGWINCH SIGXCPU SIGXFSZ"
+)
+_REAL_TIME_SIGNALS = (*(f"SIGRTMIN+{n}" for n in range(1, 16)), *(f"SIGRTMAX-{n}" for n in range(1, 15)))
+#: what a container may be told to stop by, by operating system
+_SIGNALS: dict[str, tuple[str, ...]] = {
+    "windows": ("SIGKILL", "SIGTERM"),
+    "linux": tuple(sorted((*_NAMED_SIGNALS.split(), *_REAL_TIME_SIGNALS))),
+}
 _PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 
 
@@ -28,10 +39,17 @@ def readiness(out: Errors, path: str, probe: Mapping[str, Any]) -> None:
         out.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, "must not be set for readinessProbes"))
 
 
-def lifecycle(out: Errors, path: str, hooks: Mapping[str, Any], grace_period_seconds: int | None) -> None:
+def lifecycle(out: Errors, path: str, hooks: Mapping[str, Any], grace_period_seconds: int | None, system: str) -> None:
+    """``system`` is the name of the pod's operating system, "" where it does not say."""
     for hook in ("postStart", "preStop"):
         if hooks.get(hook) is not None:
             _handler(out, f"{path}.{hook}", hooks[hook], grace_period_seconds)
+    if (signal := hooks.get("stopSignal")) is not None:
+        known = _SIGNALS.get(system)
+        if known is None:
+            out.append(forbidden(f"{path}.stopSignal", "may not be set for containers with empty `spec.os.name`"))
+        elif signal not in known:
+            out.append(not_supported(f"{path}.stopSignal", signal, list(known)))
 
 
 def _probe(out: Errors, path: str, probe: Mapping[str, Any]) -> None:

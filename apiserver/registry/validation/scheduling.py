@@ -98,10 +98,28 @@ def _pod_affinity_term(out: Errors, path: str, term: Part) -> None:
         checked(out, f"{path}.namespace", namespace, names.dns1123_label)
     for field in ("matchLabelKeys", "mismatchLabelKeys"):
         _label_keys(out, f"{path}.{field}", term.get(field) or (), term.get("labelSelector"))
+    _keys_said_twice(out, path, term)
     key = term.get("topologyKey") or ""
     if not key:
         out.append(required(f"{path}.topologyKey", "can not be empty"))
     label_key(out, f"{path}.topologyKey", key)
+
+
+def _keys_said_twice(out: Errors, path: str, term: Part) -> None:
+    """The values of ``matchLabelKeys`` join the selector when a pod is made; it may not speak of them besides."""
+    keys, selector = term.get("matchLabelKeys") or (), term.get("labelSelector")
+    if not keys:
+        return
+    if selector is not None:
+        seen = set(selector.get("matchLabels") or ())
+        for expression in selector.get("matchExpressions") or ():
+            key = expression.get("key") or ""
+            if key in keys and key in seen:
+                out.append(invalid(f"{path}[{list(keys).index(key)}]", key, "exists in both matchLabelKeys and labelSelector"))
+            seen.add(key)
+    for i, key in each(out, keys):
+        if key in (term.get("mismatchLabelKeys") or ()):
+            out.append(invalid(f"{path}.matchLabelKeys[{i}]", key, "exists in both matchLabelKeys and mismatchLabelKeys"))
 
 
 def _label_keys(out: Errors, path: str, keys: Sequence[str], selector: Part | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import duplicate, invalid, not_supported, required
+from apiserver.registry.validation import pod_platform
 from apiserver.registry.validation.common import Errors, each, known_value, local_descending_path, user_or_group_id
 
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
@@ -50,6 +51,7 @@ def pod_context(out: Errors, spec_path: str, spec: Mapping[str, Any]) -> None:
                     out.append(invalid(f"{spec_path}.containers[{i}].ports[{j}].hostPort", host_port, words))
     context = spec.get("securityContext")
     if context:
+        pod_platform.namespaced_sysctls(out, spec_path, spec)
         _pod_ids(out, path, context)
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         words = "ShareProcessNamespace and HostPID cannot both be enabled"

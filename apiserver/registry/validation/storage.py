@@ -36,6 +36,7 @@ PARAMETERS_MAX = 512
 PARAMETERS_BYTES_MAX = 256 * 1024
 ERROR_MESSAGE_BYTES_MAX = 1024
 NODE_ID_LENGTH_MAX = 192
+UPDATE_PERIOD_SECONDS_MIN = 10
 _TOKEN_SECONDS_MIN = 600
 _TOKEN_SECONDS_MAX = 1 << 32
 _NOTHING: Part = {}
@@ -228,6 +229,10 @@ def csi_driver(obj: Part) -> list[FieldError]:
             out.append(not_supported("spec.volumeLifecycleModes", mode, ["Persistent", "Ephemeral"]))
     if spec.get("seLinuxMount") is None:
         out.append(required("spec.seLinuxMount"))
+    seconds = spec.get("nodeAllocatableUpdatePeriodSeconds")
+    if seconds is not None and seconds < UPDATE_PERIOD_SECONDS_MIN:
+        words = f"must be greater than or equal to {UPDATE_PERIOD_SECONDS_MIN}"
+        out.append(invalid("spec.nodeAllocatableUpdatePeriodSeconds", seconds, words))
     return out
 
 

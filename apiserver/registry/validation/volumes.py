@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import duplicate, forbidden, invalid, not_supported, required, too_long
-from apiserver.registry.validation import environment, formats, persistent_volume_claims, quantities
+from apiserver.registry.validation import certificates, environment, formats, persistent_volume_claims, quantities
 from apiserver.registry.validation.common import Errors, checked, each, local_descending_path, local_non_reserved_path, no_backsteps
 
 Source = Mapping[str, Any]
@@ -21,6 +21,9 @@ _MORE_THAN_ONE = "may not specify more than 1 volume type"
 _ISCSI_NAME = re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)$|^eui.[A-Za-z0-9]{16}$|^naa.[A-Za-z0-9]{32}$")
 _ISCSI_LENGTH_MAX = 64
 _CSI_DRIVER_LENGTH_MAX = 63
+_KEY_TYPES = ("ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", "RSA3072", "RSA4096")
+_CERTIFICATE_SECONDS_MIN = 3600
+_CERTIFICATE_SECONDS_MAX = 91 * 24 * 3600
 _TOKEN_SECONDS_MIN = 600
 _TOKEN_SECONDS_MAX = 1 << 32
 
@@ -350,6 +353,8 @@ def _projection(out: Errors, path: str, at: str, kind: str, part: Source, paths:
             out.append(required(f"{path}.path"))
         else:
             local_non_reserved_path(out, f"{path}.path", part["path"])
+    elif kind == "podCertificate":
+        _pod_certificate(out, at, part)
     elif kind == "clusterTrustBundle":
         if (part.get("name") is None) == (part.get("signerName") is None):
             words = "exactly one of name or signerName must be specified"
@@ -358,6 +363,23 @@ def _projection(out: Errors, path: str, at: str, kind: str, part: Source, paths:
             out.append(required(f"{at}.path"))
         else:
             local_non_reserved_path(out, f"{at}.path", part["path"])
+
+
+def _pod_certificate(out: Errors, path: str, part: Source) -> None:
+    certificates.signer_name(out, f"{path}.signerName", part.get("signerName") or "")
+    key_type = part.get("keyType") or ""
+    if key_type not in _KEY_TYPES:
+        out.append(not_supported(f"{path}.keyType", key_type, list(_KEY_TYPES)))
+    seconds = part.get("maxExpirationSeconds")
+    if seconds is not None and not _CERTIFICATE_SECONDS_MIN <= seconds <= _CERTIFICATE_SECONDS_MAX:
+        words = f"must be in the range [{_CERTIFICATE_SECONDS_MIN}, {_CERTIFICATE_SECONDS_MAX}]"
+        out.append(invalid(f"{path}.maxExpirationSeconds", seconds, words))
+    given = [field for field in ("credentialBundlePath", "keyPath", "certificateChainPath") if part.get(field)]
+    if not given:
+        words = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
+        out.append(required(path, words))
+    for field in given:
+        local_non_reserved_path(out, f"{path}.{field}", part[field])
 
 
 def _distinct_path(out: Errors, path: str, file_path: str, shown: Any, paths: set[str]) -> None:

@@ -217,13 +217,89 @@ def test_refusals_of_jobs(spec: Object, wanted: str) -> None:
 def test_a_finished_jobs_status() -> None:
     old = created(JOBS, job())
     done = copy.deepcopy(old)
-    done["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+    done["status"] = {"conditions": [{"type": "Complete", "status": "True"}], "startTime": "2024-01-02T03:04:00Z"}
     assert [e.text() for e in JOBS.validate_status_update(context(), done, old)] == [
         "status.completionTime: Required value: completionTime is required for Complete jobs"
     ]
     done["status"]["completionTime"] = "2024-01-02T03:04:05Z"
     assert JOBS.validate_status_update(context(), done, old) == []
     assert any("cannot disable the terminal Complete=True condition" in e.text() for e in JOBS.validate_status_update(context(), old, done))
+
+
+@pytest.mark.parametrize(
+    ("status", "was", "errors"),
+    [
+        ({"ready": 2, "active": 1}, {}, ["status.ready: Invalid value: 2: cannot set more ready pods than active"]),
+        ({"failed": 1}, {"failed": 2}, ["status.failed: Invalid value: 1: cannot decrease the failed counter"]),
+        (
+            {"uncountedTerminatedPods": {"succeeded": ["a", ""], "failed": ["a"]}},
+            {},
+            [
+                'status.uncountedTerminatedPods.succeeded[1]: Invalid value: "": must not be empty',
+                'status.uncountedTerminatedPods.failed[0]: Duplicate value: "a"',
+            ],
+        ),
+        (
+            {"conditions": [{"type": "Failed", "status": "True"}], "active": 1},
+            {},
+            [
+                "status.active: Invalid value: 1: active>0 is invalid for finished job",
+                "status.startTime: Required value: startTime is required for finished job",
+            ],
+        ),
+        (
+            {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "FailureTarget", "status": "True"}]},
+            {},
+            ["status.conditions: Invalid value: cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"],
+        ),
+        (
+            {"completedIndexes": "0"},
+            {},
+            ['status.completedIndexes: Invalid value: "0": cannot set non-empty completedIndexes when non-indexed completion mode'],
+        ),
+        ({"completedIndexes": "9"}, {"completedIndexes": "9"}, []),
+    ],
+)
+def test_a_jobs_status(status: Object, was: Object, errors: list[str]) -> None:
+    made = created(JOBS, job())
+    new, old = ({**made, "status": found} for found in (status, was))
+    assert [e.text() for e in JOBS.validate_status_update(context(), new, old)] == errors
+
+
+@pytest.mark.parametrize(
+    ("completed", "failed", "errors"),
+    [
+        ("0,2-3", "1", []),
+        ("0,2-3", "3-4", ["failedIndexes and completedIndexes overlap at index: 3"]),
+        ("2,1", None, ["error parsing completedIndexes: non-increasing order, previous: 2, current: 1"]),
+        ("1-2-3", None, ["the fragment \"1-2-3\" violates the requirement that an index interval can have at most two parts"]),
+        ("x", "9", ['cannot convert string to integer for index: "x"', 'error parsing failedIndexes: too large index: "9"']),
+    ],
+)
+def test_indexes_of_an_indexed_job(completed: str, failed: str | None, errors: list[str]) -> None:
+    old = created(JOBS, job(completionMode="Indexed", completions=5, backoffLimitPerIndex=1))
+    status = {"completedIndexes": completed, **({} if failed is None else {"failedIndexes": failed})}
+    found = JOBS.validate_status_update(context(), {**old, "status": status}, old)
+    assert len(found) == len(errors), found
+    assert all(part in error.detail for part, error in zip(errors, found))
+
+
+@pytest.mark.parametrize(
+    ("rule", "error"),
+    [
+        ({"succeededIndexes": "0-1", "succeededCount": 2}, ""),
+        ({"succeededIndexes": "3-1"}, "error parsing succeededIndexes: non-increasing order, previous: 3, current: 1"),
+        ({"succeededCount": 9}, "must be less than or equal to 5 (the number of specified completions)"),
+        (
+            {"succeededIndexes": "0,1", "succeededCount": 3},
+            "must be less than or equal to 2 (the number of indexes in the specified succeededIndexes field)",
+        ),
+        ({"succeededCount": -1}, "must be greater than or equal to 0"),
+    ],
+)
+def test_success_policies(rule: Object, error: str) -> None:
+    errors = create_errors(JOBS, job(completionMode="Indexed", completions=5, successPolicy={"rules": [rule]}))
+    assert [e.endswith(error) for e in errors] == ([True] if error else [])
 
 
 def test_cron_jobs() -> None:
