@@ -26,6 +26,8 @@ def _find(obj: Object, path: str) -> Any:
     """The value at a path, None where there is none. Raises AccessorError where the way there is no object."""
     parts, value = _parts(path), obj
     for position, part in enumerate(parts):
+        if value is None:
+            return None
         if not isinstance(value, dict):
             way = ".".join(parts[:position])
             raise AccessorError(

@@ -31,13 +31,26 @@ def replicas_path(custom: CustomResource) -> list[str]:
     return str(version.scale["specReplicasPath"]).strip(".").split(".")
 
 
-def set_replicas(custom: CustomResource, obj: Object, patched: Object | None, replicas: int) -> None:
-    """In place. ``patched``: the Scale after a patch, which must say something where the object has no replicas yet."""
-    version = cast(CustomVersion, custom)
+#: what stands in a Scale for the replicas of an object that has none, so that a patch that says none can be told from one that does
+NO_REPLICAS = -(2**31)
+
+
+def mark_missing_replicas(custom: CustomResource, obj: Object, scale_object: Object) -> None:
+    """Puts ``NO_REPLICAS`` in the Scale of an object that has none."""
     try:
-        if patched is not None and "replicas" not in (patched.get("spec") or {}) and scale.spec_replicas(version, obj) is None:
-            assert version.scale is not None
-            raise status.bad_request(f'the spec replicas field "{version.scale["specReplicasPath"]}" cannot be empty')
+        if scale.spec_replicas(cast(CustomVersion, custom), obj) is None:
+            scale_object["spec"] = {"replicas": NO_REPLICAS}
+    except scale.AccessorError as error:
+        raise StatusError(status.failure(500, "", str(error))) from error
+
+
+def set_replicas(custom: CustomResource, obj: Object, replicas: int) -> None:
+    """In place. Raises 400 where they are ``NO_REPLICAS`` still."""
+    version = cast(CustomVersion, custom)
+    if replicas == NO_REPLICAS:
+        assert version.scale is not None
+        raise status.bad_request(f'the spec replicas field "{version.scale["specReplicasPath"]}" cannot be empty')
+    try:
         scale.set_replicas(version, obj, replicas)
     except scale.AccessorError as error:
         raise StatusError(status.failure(500, "", str(error))) from error

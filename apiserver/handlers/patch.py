@@ -207,7 +207,9 @@ def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, 
         now = store.env.clock.text()
         applied = orjson.loads(source)
         new: Object = managers.apply(info, subresource, old or None, applied, options.field_manager, bool(options.force), now)
-        new = own_metadata(objects.deep_copy(scope.redecode(new, options, context)))
+        merged, new = new, own_metadata(objects.deep_copy(scope.redecode(new, options, context)))
+        if not info.builtin:
+            _put_back_nulls(merged, new)
         if not old and said_uid:
             why = f"uid mismatch: the provided object specified uid {said_uid}, and no existing object was found"
             raise status.conflict(info.group, info.resource, context.info.name, why)
@@ -217,6 +219,30 @@ def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, 
         return new
 
     return build
+
+
+def _put_back_nulls(merged: Object, decoded: Object) -> None:
+    """A null in a custom object is taken for nothing where a body is decoded. The object that an apply makes is no body: the nulls that the
+    configuration has, and those that are left of what it emptied, stay, and are refused where the schema allows none."""
+    for name, value in merged.items():
+        if name == "metadata":
+            continue
+        if value is None:
+            decoded.setdefault(name, None)
+        else:
+            _put_back_below(value, decoded.get(name))
+
+
+def _put_back_below(merged: Any, decoded: Any) -> None:
+    if isinstance(merged, dict) and isinstance(decoded, dict):
+        for name, value in merged.items():
+            if value is None:
+                decoded.setdefault(name, None)
+            else:
+                _put_back_below(value, decoded.get(name))
+    elif isinstance(merged, list) and isinstance(decoded, list) and len(merged) == len(decoded):
+        for one, other in zip(merged, decoded, strict=True):
+            _put_back_below(one, other)
 
 
 def parse_applied(body: bytes, options: WriteOptions, context: RequestContext) -> Object:

@@ -96,7 +96,10 @@ async def _write(scope: ResourceScope, context: RequestContext, receive: Receive
 
     async def build(old: Object) -> Object:
         entries = managed_fields.of_object(old)
-        scale = change(managed_fields.with_entries(scale_of(scope, old), _of_scale(entries, path_of)))
+        before = scale_of(scope, old)
+        if scope.info.custom is not None:
+            custom_scales.mark_missing_replicas(scope.info.custom, old, before)
+        scale = change(managed_fields.with_entries(before, _of_scale(entries, path_of)))
         check_namespace(scale, info.namespace)
         check_name(scale, info.name)
         replicas = objects.get(scale, "spec", "replicas", default=0)
@@ -104,7 +107,7 @@ async def _write(scope: ResourceScope, context: RequestContext, receive: Receive
         if version:
             old["metadata"]["resourceVersion"] = version  # the store compares it
         if scope.info.custom is not None:
-            custom_scales.set_replicas(scope.info.custom, old, scale if info.verb == "patch" else None, replicas)
+            custom_scales.set_replicas(scope.info.custom, old, replicas)
         else:
             _check(scope, scale, replicas, old["metadata"]["uid"], info.name)
             old["spec"] = {**(old.get("spec") or {}), "replicas": replicas}

@@ -10,6 +10,7 @@ not touch are handed on as the very same dicts.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -45,6 +46,14 @@ class ManagerId(NamedTuple):
     operation: str
     api_version: str
     subresource: str
+
+
+def order_of(identity: ManagerId) -> str:
+    """What upstream sorts managers by: the identity as JSON, so that a subresource comes before none."""
+    said = {"manager": identity.manager, "operation": identity.operation, "apiVersion": identity.api_version}
+    if identity.subresource:
+        said["subresource"] = identity.subresource
+    return json.dumps({name: value for name, value in said.items() if value}, ensure_ascii=False, separators=(",", ":"))
 
 
 def manager_id(manager: str, operation: str, api_version: str, subresource: str) -> ManagerId:
@@ -300,7 +309,7 @@ def _cap(entries: Entries) -> Entries:
         return entries
     out = dict(entries)
     oldest: dict[str, Entry] = {}
-    for entry in sorted(updates, key=lambda e: (e.time, e.id)):
+    for entry in sorted(updates, key=lambda e: (e.time, order_of(e.id))):
         if excess == 0:
             break
         first = oldest.get(entry.api_version)

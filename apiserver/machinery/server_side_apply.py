@@ -33,6 +33,7 @@ from apiserver.machinery.managed_fields import (
     encode,
     manager_id,
     of_object,
+    order_of,
     record_update,
     take_from_others,
     with_entries,
@@ -198,7 +199,7 @@ class _Applier:
 
     def _conflicts(self, entries: Entries, comparer: Comparer) -> list[Conflict]:
         out: list[Conflict] = []
-        for identity in sorted(entries):
+        for identity in sorted(entries, key=order_of):
             if identity == self.identity:
                 continue
             changes = comparer.in_version(entries[identity].api_version)

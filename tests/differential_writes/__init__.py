@@ -1,7 +1,8 @@
-"""The same writes on two servers, ours and a real kube-apiserver, and their answers compared.
+"""The same writes on two servers, ours and a real one, and their answers compared.
 
-    python -m tests.differential_writes --ours URL --theirs URL --token TOKEN [--script NAME] [--seconds N] [--seed N]
+    python -m tests.differential_writes --ours URL --theirs URL                     scripts made by hand, one for each group of rules
+    python -m tests.differential_writes --ours URL --theirs URL --random 200        random sequences of writes to a custom resource by
+                                                                                    several field managers; needs a server of today
 
-``scripts`` are made by hand, one for each group of rules; ``random_writes`` makes sequences of writes by several field managers. Both
-servers are fresh namespaces of the same shape; what differs by nature (uids, times, revisions, allocated addresses) is normalised.
+Each script and sequence has a fresh namespace on both; what differs by nature (uids, times, revisions) is normalised.
 """
