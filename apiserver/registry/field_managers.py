@@ -6,6 +6,7 @@ from apiserver.machinery import managed_fields, objects, server_side_apply
 from apiserver.machinery.managed_fields import FieldFilter, SchemaOf
 from apiserver.machinery.objects import Object
 from apiserver.machinery.types import Type
+from apiserver.registry import status_metadata
 from apiserver.resources.resource_info import ResourceInfo
 from apiserver.schemas.schema_set import SchemaSet
 
@@ -68,5 +69,5 @@ class SchemaFieldManagers:
 
 def _reset_fields(info: ResourceInfo, subresource: str) -> FieldFilter:
     if subresource == "status":
-        return managed_fields.WITHOUT_SPEC if info.builtin else managed_fields.ONLY_STATUS
+        return status_metadata.reset_fields(info) if info.builtin else managed_fields.ONLY_STATUS
     return managed_fields.WITHOUT_STATUS if info.has_status and not subresource else managed_fields.NO_FILTER

@@ -19,7 +19,7 @@ from apiserver.objectstore.cache_watcher import CacheWatcher
 from apiserver.objectstore.interface import ExpiredError, KeyExistsError, ListResult, LostRaceError, RevisionMatch, Selection, StoredObject
 from apiserver.objectstore.kv_object_storage import Guard, KvObjectStorage
 from apiserver.objectstore.statuses import TooLargeError, as_statuses
-from apiserver.registry import before, conversion, deletion, owner_references
+from apiserver.registry import before, conversion, deletion, owner_references, status_metadata
 from apiserver.registry.deletion import DeleteOptions
 from apiserver.registry.environment import Environment, Write
 from apiserver.registry.strategy import Strategy, StrategyContext
@@ -369,6 +369,8 @@ class Store:
         rules = strategy if subresource in ("", STATUS, "scale") else strategy.subresource(subresource)
         if subresource == STATUS:
             strategy.prepare_for_status_update(context, new, old)
+            if self.info.builtin:
+                status_metadata.keep(self.info, new, old)
         elif rules is not None:
             rules.prepare_for_update(context, new, old)
             if strategy.has_generation and strategy.spec_changed(new, old):

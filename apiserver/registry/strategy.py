@@ -74,13 +74,8 @@ class Strategy:
         return []
 
     def prepare_for_status_update(self, context: StrategyContext, new: Object, old: Object) -> None:
-        """On ``/status``: everything but status and managedFields stays as it was."""
+        """On ``/status``: the spec stays as it was. Of the metadata of built-in kinds ``status_metadata`` says what does."""
         _keep(new, old, "spec")
-        metadata = dict(old.get("metadata") or {})
-        for kept in ("managedFields", "resourceVersion"):
-            if kept in (new.get("metadata") or {}):
-                metadata[kept] = new["metadata"][kept]
-        new["metadata"] = metadata
 
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return []

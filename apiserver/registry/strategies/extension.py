@@ -63,10 +63,6 @@ class CustomResourceDefinitionStrategy(Strategy):
 
         return cleanup.begin(obj, now)
 
-    def prepare_for_status_update(self, context: StrategyContext, new: Object, old: Object) -> None:
-        """Metadata may change along with the status, finalizers among it (Kubernetes does so up to this day)."""
-        keep(new, old, "spec")
-
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
         names = spec.setdefault("names", {})

@@ -44,13 +44,6 @@ class DeploymentStrategy(WorkloadStrategy):
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return workloads.deployment_status(new, old)
 
-    def prepare_for_status_update(self, context: StrategyContext, new: Object, old: Object) -> None:
-        """Annotations may be written with the status: the deployment controller puts the revision there, and that raises no generation."""
-        annotations = objects.annotations(new)
-        super().prepare_for_status_update(context, new, old)
-        metadata = {k: v for k, v in new["metadata"].items() if k != "annotations"}
-        new["metadata"] = {**metadata, "annotations": annotations} if annotations else metadata
-
     def spec_changed(self, new: Object, old: Object) -> bool:
         """The annotations count too: the deployment controller copies them to its ReplicaSets."""
         return bool(new.get("spec") != old.get("spec")) or objects.annotations(new) != objects.annotations(old)

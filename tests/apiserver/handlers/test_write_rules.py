@@ -355,3 +355,40 @@ async def test_a_binding_has_preconditions_and_no_owner(api: Api) -> None:
     assert bound["spec"]["nodeName"] == "n"
     assert bound["metadata"]["managedFields"] == created["metadata"]["managedFields"]
     assert (await api.post("/api/v1/namespaces/ns-a/bindings", {"target": {"name": "n"}})).message == "Name parameter required."
+
+
+# -- status
+
+ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
+
+
+@pytest.mark.parametrize(("path", "body", "kept"), [(PODS, POD, set()), (DEPLOYMENTS, DEPLOYMENT, {"labels"})])
+async def test_a_status_update_of_an_old_kind_may_write_metadata(api: Api, path: str, body: dict[str, Any], kept: set[str]) -> None:
+    await api.created(path, body)
+    name = body["metadata"]["name"]
+    said = {"labels": {"l": "1"}, "annotations": {"a": "1"}, "finalizers": ["x/y"]}
+    answer = await api.patch(f"{path}/{name}/status", {"metadata": said, "spec": {"paused": True}}, query={"fieldManager": "s"})
+    assert answer.status == 200, answer.body
+    metadata = answer.json["metadata"]
+    assert {field for field in said if metadata.get(field) != said[field]} == kept
+    assert "paused" not in answer.json["spec"]
+    (entry,) = (e for e in metadata["managedFields"] if e["manager"] == "s")
+    assert entry["subresource"] == "status"
+    assert {f"f:{field}" for field in said.keys() - kept} == entry["fieldsV1"]["f:metadata"].keys()
+
+
+async def test_a_status_update_of_a_pod_keeps_its_owners(api: Api) -> None:
+    await api.created(PODS, POD)
+    answer = await api.patch(f"{PODS}/p/status", {"metadata": {"ownerReferences": [OWNER]}})
+    assert "ownerReferences" not in answer.json["metadata"]
+
+
+async def test_a_status_update_of_a_later_kind_keeps_metadata(api: Api) -> None:
+    spec = {"attacher": "csi.test", "nodeName": "n", "source": {"persistentVolumeName": "pv"}}
+    await api.created(ATTACHMENTS, {"metadata": {"name": "a", "labels": {"l": "0"}}, "spec": spec})
+    body = {"metadata": {"labels": {"l": "1"}, "finalizers": ["x/y"]}, "status": {"attached": True}}
+    answer = await api.patch(f"{ATTACHMENTS}/a/status", body, query={"fieldManager": "s"})
+    assert answer.status == 200, answer.body
+    metadata = answer.json["metadata"]
+    assert metadata["labels"] == {"l": "0"} and "finalizers" not in metadata
+    assert "f:metadata" not in next(e for e in metadata["managedFields"] if e["manager"] == "s")["fieldsV1"]

@@ -325,3 +325,11 @@ def test_it_agrees_with_a_map_of_owners(first: dict[str, str], writes: list[tupl
                 if key != ".":
                     found.setdefault(key[2:], set()).add((entry["manager"], entry["operation"]))
         assert found == {k: o for k, o in twin.owners.items() if o}
+
+
+def test_a_subresource_comes_before_none_where_managers_are_sorted() -> None:
+    """As upstream sorts the identities as JSON, in which a comma comes before a closing brace."""
+    plain = managed_fields.manager_id("m", "Update", "v1", "")
+    of_scale = managed_fields.manager_id("m", "Update", "v1", "scale")
+    other = managed_fields.manager_id("l", "Update", "v1", "")
+    assert sorted([plain, of_scale, other], key=managed_fields.order_of) == [other, of_scale, plain]

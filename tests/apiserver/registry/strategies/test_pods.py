@@ -186,11 +186,9 @@ def test_the_main_endpoint_keeps_the_status_and_the_status_endpoint_the_spec() -
     assert update_errors(PODS, new, old) == []
     assert new["status"] == old["status"]
     new = changed(old, nodeName="n")
-    new["metadata"]["labels"] = {"x": "y"}
     new["status"] = {"phase": "Running", "podIP": "10.1.2.3", "hostIP": "10.0.0.1"}
     PODS.prepare_for_status_update(context(), new, old)
     assert new["spec"] == old["spec"]
-    assert "labels" not in new["metadata"]
     assert new["status"] == {
         "phase": "Running",
         "podIP": "10.1.2.3",
