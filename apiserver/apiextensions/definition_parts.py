@@ -11,7 +11,6 @@ from apiserver.apiextensions import field_paths, go_form
 from apiserver.apiextensions.nodes import PRESERVE, RULES, Schema, root
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import (
-    ErrorType,
     FieldError,
     child,
     duplicate,
@@ -200,10 +199,7 @@ def conversion(said: Part | None, path: str, *, preserves: bool, must_be_known: 
     if config is None:
         errors.append(required(at, "required when strategy is set to Webhook"))
     else:
-        found: Errors = []
-        webhooks.client_config(found, at, config)
-        # what is missing of a service has no words here
-        errors += [required(e.field) if e.type is ErrorType.REQUIRED and ".service." in e.field else e for e in found]
+        webhooks.client_config(errors, at, config)
     return errors + _review_versions(versions or [], child(path, "conversionReviewVersions"), must_be_known)
 
 

@@ -23,6 +23,12 @@ def is_json_integer(value: float) -> bool:
     return difference / (abs(value) + abs(whole)) < _EPSILON
 
 
+class WholeFloat(int):
+    """An integer that was written as a float: ``1.0`` is kept as ``1``, but until then its type is that of a float."""
+
+    __slots__ = ()
+
+
 def canonical(value: Any) -> Any:
     """The value with whole floats as integers (``1.0`` is written ``1``) and integers beyond 64 bits as floats; itself where nothing
     changes. Containers are changed in place."""
@@ -36,7 +42,7 @@ def canonical(value: Any) -> Any:
                 value[position] = canonical(inner)
     elif isinstance(value, float):
         if value.is_integer() and INT64_MIN <= value <= INT64_MAX:
-            return int(value)
+            return WholeFloat(value)
     elif isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
         return float(value)
     return value

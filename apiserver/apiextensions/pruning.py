@@ -7,6 +7,7 @@ is pruned again. ``apiVersion``, ``kind`` and ``metadata`` of the object and of 
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from apiserver.apiextensions.nodes import META_FIELDS, Node
@@ -17,6 +18,16 @@ def prune(obj: dict[str, Any], node: Node) -> list[str]:
     gone: list[str] = []
     _prune(obj, node, "", gone)
     return sorted(gone)
+
+
+def prune_defaults(node: Node) -> None:
+    """Takes out of the defaults of a schema, which the node keeps as copies then, what the schema does not name."""
+    if node.has_default and isinstance(node.default, (dict, list)):
+        node.default = copy.deepcopy(node.default)
+        _prune(node.default, node, "", [])
+    for below in (*node.properties.values(), node.additional, node.items):
+        if below is not None:
+            prune_defaults(below)
 
 
 def _prune(value: Any, node: Node | None, path: str, gone: list[str]) -> None:

@@ -69,6 +69,8 @@ class StructuralSchema:
     def root(self) -> Node:
         if self._root is None:
             self._root = root(self.schema)
+            if not self.preserve_unknown_fields:
+                pruning.prune_defaults(self._root)
         return self._root
 
     @property

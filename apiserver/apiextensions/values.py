@@ -102,6 +102,8 @@ class ValueChecker:
     def _validate(self, value: Any, schema: Schema, path: str, correlation: Correlation | None) -> Result:
         types, format_ = self._types_and_format(schema)
         result = Result()
+        if type(value) is numbers.WholeFloat:
+            value = float(value)
         if value is None:
             result.merge(_check_type(value, types, format_, path, nullable=bool(schema.get("nullable"))))
             result.merge(_check_enum(value, schema, path))

@@ -98,7 +98,7 @@ def _url(out: Errors, path: str, url: str) -> None:
     if parts.scheme != "https":
         out.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"))
     if not host:
-        out.append(invalid(path, host, f"host must be provided{_URL_FORM}"))
+        out.append(invalid(path, host, f"host must be specified{_URL_FORM}"))
     if user:
         out.append(invalid(path, user, "user information is not permitted in the URL"))
     if parts.fragment:
@@ -128,9 +128,9 @@ def _url_error(url: str) -> str:
 def service_reference(out: Errors, path: str, service: Part) -> None:
     """kube-apiserver hands over namespace and name the wrong way round, so that each is reported as the other."""
     if not service.get("namespace"):
-        out.append(required(f"{path}.name", "service name is required"))
+        out.append(required(f"{path}.name"))
     if not service.get("name"):
-        out.append(required(f"{path}.namespace", "service namespace is required"))
+        out.append(required(f"{path}.namespace"))
     port = service.get("port") or 0
     if found := names.port_number(port):
         out.append(invalid(f"{path}.port", port, "port is not valid: " + ", ".join(found)))

@@ -132,7 +132,7 @@ def test_a_stored_object_takes_the_schema_of_now() -> None:
 
 
 def test_defaults_reach_lists_maps_and_what_defaults_have_made() -> None:
-    inner = {"type": "object", "properties": {"x": {"type": "string", "default": "in"}}}
+    inner = {"type": "object", "properties": {"x": {"type": "string", "default": "in"}, "y": STRING}}
     schema = of(
         spec={
             "type": "object",
@@ -158,6 +158,13 @@ def test_defaults_reach_lists_maps_and_what_defaults_have_made() -> None:
         "list": [{"x": "in"}, {"x": "a"}],
         "map": {"m": {"x": "in"}},
     }
+
+
+def test_defaults_are_pruned() -> None:
+    schema = of_spec(a={"type": "object", "properties": {"x": STRING}, "default": {"x": "1", "gone": "2"}})
+    obj = widget({})
+    schema.default(obj)
+    assert obj["spec"] == {"a": {"x": "1"}}
 
 
 def test_defaults_are_copies() -> None:
@@ -266,6 +273,14 @@ def test_defaults_are_copies() -> None:
 )
 def test_values_are_refused_in_kubernetes_words(schema: dict[str, Any], value: Any, expected: list[str]) -> None:
     assert errors(of_spec(x=schema), {"x": value}) == expected
+
+
+def test_a_whole_number_that_was_written_as_a_float_is_told_as_one() -> None:
+    schema = of_spec(x=STRING)
+    decoded = schema.decode(b'{"metadata":{"name":"one"},"spec":{"x":1.0}}')
+    assert [e.text() for e in schema.validate(decoded.obj)] == [
+        'spec.x: Invalid value: "number": spec.x in body must be of type string: "number"'
+    ]
 
 
 def test_keyed_lists_have_each_key_once() -> None:
