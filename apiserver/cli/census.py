@@ -16,8 +16,11 @@ EXAMPLES_MAX = 5
 SERVERS_OWN = frozenset(("health", "masterleases", "peerserverleases", "ranges", "serviceips", "servicenodeports"))
 
 
-def of(census: Census, *, each_kind: bool) -> str:
-    """Lines to print, with a blank one at the end; nothing where all is as usual and ``each_kind`` is not asked for."""
+def of(census: Census, *, each_kind: bool, prefix: str = "/registry") -> str:
+    """Lines to print, with a blank one at the end; nothing where all is as usual and ``each_kind`` is not asked for. ``prefix``: where the
+    objects were looked for."""
+    if each_kind and not census.prefixes and not census.elsewhere:
+        return f"nothing is stored under {prefix}: is it another cluster's, with its keys elsewhere (--etcd-prefix)?\n\n"
     foreign = {place: count for place, count in census.elsewhere.items() if place not in SERVERS_OWN}
     unreadable = census.unreadable
     lines: list[str] = []

@@ -57,7 +57,7 @@ def run(flags: argparse.Namespace, data_dir: DataDir) -> int:
     found: list[str] = []
 
     def loaded(census: Census) -> None:
-        found.append(census_text.of(census, each_kind=flags.from_snapshot is not None or flags.read_only))
+        found.append(census_text.of(census, each_kind=flags.from_snapshot is not None or flags.read_only, prefix=flags.etcd_prefix))
 
     def ready() -> None:
         progress.done()
@@ -312,7 +312,7 @@ class Progress:
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
         self._waited_for = ""
-        self._told_at = time.monotonic()
+        self._told_at = 0.0
 
     def show(self, step: str) -> None:
         if self._shown:
@@ -334,6 +334,8 @@ class Progress:
         now = time.monotonic()
         if self._shown:
             self.show(f"{keys:,} keys read")
+        elif not self._told_at:
+            self._told_at = now
         elif now - self._told_at > QUIET_SECONDS:
             self._told_at = now
             sys.stderr.write(f"sampan: {keys:,} keys read\n")

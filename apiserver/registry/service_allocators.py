@@ -168,7 +168,9 @@ def claims_of(service: Object) -> frozenset[str]:
 
 def _held(service: Mapping[str, Any]) -> tuple[set[str], set[int]]:
     spec = service.get("spec") or {}
-    ips = {str(ipaddress.ip_address(ip)) for ip in spec.get("clusterIPs") or () if ip and ip != "None"}
+    # a service of a cluster before 1.20 has the one address alone
+    stated = spec.get("clusterIPs") or (spec.get("clusterIP"),)
+    ips = {str(ipaddress.ip_address(ip)) for ip in stated if ip and ip != "None"}
     ports = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
     if spec.get("healthCheckNodePort"):
         ports.add(spec["healthCheckNodePort"])
