@@ -44,8 +44,8 @@ async def test_an_empty_definition_goes_at_once(api: Api) -> None:
     assert answer.json["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
     assert condition(answer, "Terminating")["reason"] == "InstanceDeletionPending"
     await until(api, f"{CRDS}/{NAME}", lambda found: found.status == 404)
-    gone = await api.get("/apis/demo.test/v1/gadgets")
-    assert (gone.status, gone.body) == (404, b"404 page not found\n")
+    gone = await until(api, "/apis/demo.test/v1/gadgets", lambda found: found.status == 404)
+    assert gone.body == b"404 page not found\n"
     assert (await api.get("/apis/demo.test")).status == 404
 
 
@@ -56,10 +56,8 @@ async def test_a_definition_waits_for_the_finalizers_of_its_objects(api: Api) ->
     await api.created(GADGETS, held)
     await api.created(GADGETS, gadget("free"))
     await api.delete(f"{CRDS}/{NAME}")
-    left = await until(api, GADGETS, lambda found: len(found.json["items"]) == 1)
-    assert left.json["items"][0]["metadata"]["deletionTimestamp"]
-    crd = await api.get(f"{CRDS}/{NAME}")
-    assert condition(crd, "Terminating")["reason"] == "InstanceDeletionInProgress"
+    await until(api, GADGETS, lambda found: [bool(i["metadata"].get("deletionTimestamp")) for i in found.json["items"]] == [True])
+    await until(api, f"{CRDS}/{NAME}", lambda crd: condition(crd, "Terminating")["reason"] == "InstanceDeletionInProgress")
     refused = await api.post(GADGETS, gadget("late"))
     assert refused.status == 403
     assert refused.message == ('gadgets.demo.test "late" is forbidden: create not allowed while custom resource definition is terminating')
