@@ -42,7 +42,7 @@ from storage.raft.messages import (
     SnapshotMetadata,
 )
 from storage.wal import record
-from tests.fuzz import api_targets
+from tests.fuzz import api_targets, selection_targets
 
 
 @dataclass(frozen=True)
@@ -367,6 +367,10 @@ def targets() -> dict[str, Target]:
         Target("protobuf_requests", api_targets.protobuf_requests, api_targets.REQUESTS),
         Target("stored_value", api_targets.stored_value, api_targets.BODIES),
         Target("accept_header", api_targets.accept_header, api_targets.ACCEPTED),
+        Target("label_selector", selection_targets.label_selector, selection_targets.LABEL_SELECTORS),
+        Target("field_selector", selection_targets.field_selector, selection_targets.FIELD_SELECTORS),
+        Target("continue_token", selection_targets.token, selection_targets.TOKENS),
+        Target("list_options", selection_targets.query, selection_targets.QUERIES),
     )
     return {target.name: target for target in made}
 

@@ -47,17 +47,18 @@ selectors = st.integers(0, len(SELECTORS) - 1)
 labels = st.sampled_from(((), (("x", "1"),), (("x", "2"),), (("x", "1"), ("y", "1"))))
 #: how far back from the newest revision of the model, in its writes
 ages = st.integers(0, 12)
-steps = st.one_of(
-    st.tuples(st.just("write"), st.sampled_from(NAMES), labels, st.booleans()),
-    st.tuples(st.just("write"), st.sampled_from(NAMES), labels, st.booleans()),
-    st.tuples(st.just("delete"), st.sampled_from(NAMES)),
-    st.tuples(st.just("compact"), ages),
-    st.tuples(st.just("list"), selectors, st.sampled_from(("", "Exact", "NotOlderThan", "cached")), ages),
-    st.tuples(st.just("page"), selectors, st.integers(1, 3), st.one_of(st.none(), ages)),
-    st.tuples(st.just("watch"), selectors, ages),
-    st.tuples(st.just("stream"), selectors, st.sampled_from(("newest", "cached", "NotOlderThan", "old way")), ages),
-)
-programs = st.lists(steps, min_size=4, max_size=30)
+write = st.tuples(st.just("write"), st.sampled_from(NAMES), labels, st.booleans())
+delete = st.tuples(st.just("delete"), st.sampled_from(NAMES))
+watch = st.tuples(st.just("watch"), selectors, ages)
+stream = st.tuples(st.just("stream"), selectors, st.sampled_from(("newest", "cached", "NotOlderThan", "old way")), ages)
+page = st.tuples(st.just("page"), selectors, st.integers(1, 3), st.one_of(st.none(), ages))
+state = st.tuples(st.just("list"), selectors, st.sampled_from(("", "Exact", "NotOlderThan", "cached")), ages)
+compact = st.tuples(st.just("compact"), ages)
+#: a few objects, then readers between ever more writes
+programs = st.tuples(
+    st.lists(write, min_size=2, max_size=6),
+    st.lists(st.one_of(write, delete, write, delete, watch, stream, page, state, compact), min_size=5, max_size=30),
+).map(lambda parts: [*parts[0], *parts[1]])
 
 
 def version_of(obj: dict[str, Any]) -> Version:
@@ -203,6 +204,7 @@ class Run:
         assert pager.found == whole[: len(pager.found)]
         if not (set(pager.query) & {"labelSelector", "fieldSelector"}):
             assert metadata.get("remainingItemCount", 0) == len(whole) - len(pager.found)
+            assert ("continue" in metadata) == (len(pager.found) < len(whole))
         else:
             assert "remainingItemCount" not in metadata
         pager.token = metadata.get("continue", "")
