@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from apiserver.handlers import forms, response
@@ -95,6 +96,27 @@ def _pieces(start: bytes, heads: Sequence[bytes], messages: Sequence[bytes]) -> 
 
 def frame(type: str, enveloped: bytes) -> bytes:
     """A watch event: its length in four bytes, most significant first, and a ``WatchEvent`` of the type and the object's whole form."""
-    raw = with_length(b"\x0a", enveloped)
-    event = with_length(b"\x0a", type.encode()) + with_length(b"\x12", raw)
-    return len(event).to_bytes(4, "big") + event
+    return _frame_start(type, len(enveloped)) + enveloped
+
+
+def added_frames(scope: ResourceScope, objects: Sequence[StoredObject]) -> bytes:
+    """The events of an initial state, each message copied once."""
+    info = scope.info
+    parts: list[bytes] = []
+    for stored in objects:
+        message = message_of(scope, stored)
+        parts += (_added_start(info.api_version, info.kind, len(message)), message, _END)
+    return b"".join(parts)
+
+
+@lru_cache(maxsize=4096)
+def _added_start(api_version: str, kind: str, message_bytes: int) -> bytes:
+    """What stands before a message of so many bytes in the frame of an ADDED event."""
+    start = protobuf.envelope_start(api_version, kind, message_bytes)
+    return _frame_start("ADDED", len(start) + message_bytes + len(_END)) + start
+
+
+def _frame_start(type: str, enveloped_bytes: int) -> bytes:
+    raw = b"\x0a" + write_varint(enveloped_bytes)
+    event = with_length(b"\x0a", type.encode()) + b"\x12" + write_varint(len(raw) + enveloped_bytes) + raw
+    return (len(event) + enveloped_bytes).to_bytes(4, "big") + event

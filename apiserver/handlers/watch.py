@@ -155,6 +155,7 @@ class _Stream:
         self.dumps: Callable[[dict[str, Any]], bytes] = orjson.dumps
         self._show: Callable[[StoredObject], bytes] = scope.store.served
         self._content_type = JSON
+        self._added_frames: Callable[[list[StoredObject]], bytes] | None = None
         # the encoded event is shared by all watches of this version and form
         self._key: Any = scope.info.api_version
         self._encode: EncodeEvent = self._encode_shared
@@ -172,6 +173,8 @@ class _Stream:
             show = protobuf_answers.metadata_bytes if negotiated.form is Form.METADATA else protobuf_answers.object_bytes
             self._show = functools.partial(show, scope, negotiated.version)
             self._content_type = protobuf_answers.STREAM
+            if negotiated.form is Form.OBJECT:
+                self._added_frames = functools.partial(protobuf_answers.added_frames, scope)
             self._key = (PROTOBUF, self._key)
 
     async def start(self, send: Send) -> None:
@@ -194,6 +197,8 @@ class _Stream:
         if self._negotiated.form is Form.TABLE:
             return b"".join([self._table_line("ADDED", self.scope.store.decode(obj)) for obj in objects])
         show = self._show
+        if self._added_frames is not None:
+            return self._added_frames(objects)
         if self.event is not _line:
             return b"".join([self.event("ADDED", show(obj)) for obj in objects])
         return b"%b%b}\n" % (_ADDED, (b"}\n" + _ADDED).join([show(obj) for obj in objects]))
