@@ -457,6 +457,17 @@ async def test_an_expired_lease_takes_its_keys_at_one_revision_also_after_a_rest
         assert await value_of(member, b"c") == b"v"
 
 
+@pytest.mark.parametrize("expire_leases", [True, False])
+async def test_leases_of_what_is_only_looked_at_do_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expire_leases: bool) -> None:
+    async with running(tmp_path, expire_leases=expire_leases) as member:
+        lease = await member.lease_grant(600)
+        await put(member, b"a", lease=lease.id)
+        monkeypatch.setattr(type(member._machine.lessor), "expired", lambda _, now: [lease.id])
+        member._maintain()
+        await put(member, b"b")  # behind whatever was proposed
+        assert await member.leases() == (() if expire_leases else (lease.id,))
+
+
 # -- views
 
 
