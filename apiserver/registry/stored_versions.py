@@ -46,7 +46,7 @@ def _names(table: dict[str, str]) -> frozenset[tuple[str, str]]:
     return frozenset((version, kind) for version, kinds in table.items() for kind in kinds.split())
 
 
-#: API versions whose kinds look in JSON as the version stored today
+#: API versions whose kinds look in JSON as the version stored today, or which ``conversion`` knows though they are not served
 _RENAMED = _names(
     {
         "admissionregistration.k8s.io/v1alpha1": "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding "
@@ -72,7 +72,8 @@ _RENAMED = _names(
         "node.k8s.io/v1beta1": "RuntimeClass",
         "rbac.authorization.k8s.io/v1alpha1": "ClusterRole Role",
         "rbac.authorization.k8s.io/v1beta1": "ClusterRole ClusterRoleBinding Role RoleBinding",
-        "resource.k8s.io/v1beta1": "DeviceClass",
+        "resource.k8s.io/v1alpha3": "DeviceClass DeviceTaintRule ResourceClaim ResourceClaimTemplate ResourceSlice",
+        "resource.k8s.io/v1beta1": "DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice",
         "resource.k8s.io/v1beta2": "DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice",
         "scheduling.k8s.io/v1alpha1": "PriorityClass",
         "scheduling.k8s.io/v1beta1": "PriorityClass",
@@ -230,42 +231,6 @@ def _runtime_class(obj: Object) -> Object:
     return {**found, **spec}
 
 
-# -- dynamic resource allocation: a request is one of two sorts, and a device has no sort any more ------------------------------------
-
-#: of a request of v1beta1, what became ``exactly``
-_EXACT = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
-
-
-def _claim(obj: Object) -> Object:
-    return {**obj, "spec": _claim_spec(obj["spec"])} if obj.get("spec") else obj
-
-
-def _claim_template(obj: Object) -> Object:
-    spec = obj.get("spec") or {}
-    return {**obj, "spec": {**spec, "spec": _claim_spec(spec["spec"])}} if spec.get("spec") else obj
-
-
-def _claim_spec(spec: Object) -> Object:
-    devices = spec.get("devices") or {}
-    if not devices.get("requests"):
-        return spec
-    return {**spec, "devices": {**devices, "requests": [_device_request(request) for request in devices["requests"]]}}
-
-
-def _device_request(request: Object) -> Object:
-    exact = {key: request[key] for key in _EXACT if key in request}
-    rest = {key: value for key, value in request.items() if key not in _EXACT}
-    return {**rest, "exactly": exact} if exact and not request.get("firstAvailable") else rest
-
-
-def _resource_slice(obj: Object) -> Object:
-    spec = obj.get("spec") or {}
-    if not spec.get("devices"):
-        return obj
-    devices = [{**{k: v for k, v in device.items() if k != "basic"}, **(device.get("basic") or {})} for device in spec["devices"]]
-    return {**obj, "spec": {**spec, "devices": devices}}
-
-
 # -- CustomResourceDefinition: what was said once is said of each version ------------------------------------------------------------
 
 
@@ -309,7 +274,7 @@ def _definition_conversion(old: Object) -> Object:
     return found
 
 
-_RBAC, _DRA = "rbac.authorization.k8s.io/v1alpha1", "resource.k8s.io/v1beta1"
+_RBAC = "rbac.authorization.k8s.io/v1alpha1"
 
 _UPGRADES: dict[tuple[str, str], Upgrade] = {
     ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition"): _definition,
@@ -328,7 +293,4 @@ _UPGRADES: dict[tuple[str, str], Upgrade] = {
     ("policy/v1beta1", "PodDisruptionBudget"): _disruption_budget,
     (_RBAC, "ClusterRoleBinding"): _binding,
     (_RBAC, "RoleBinding"): _binding,
-    (_DRA, "ResourceClaim"): _claim,
-    (_DRA, "ResourceClaimTemplate"): _claim_template,
-    (_DRA, "ResourceSlice"): _resource_slice,
 }
