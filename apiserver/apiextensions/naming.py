@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from apiserver.apiextensions import conditions
 from apiserver.apiextensions.conditions import Condition
-from apiserver.machinery import go_json, objects
+from apiserver.machinery import field_errors, go_json, objects
 from apiserver.machinery.objects import Object
 
 APPROVAL_ANNOTATION = "api-approved.kubernetes.io"
@@ -53,6 +53,11 @@ def next_status(definition: Object, names: Taken, now: str) -> Object | None:
     approval = approval_condition(definition)
     if approval is not None and not approval.is_in(definition):
         status = conditions.with_condition(status, approval, now)
+    violations = structure_condition(definition)
+    if violations is not None and not violations.is_in(definition):
+        status = conditions.with_condition(status, violations, now)
+    elif violations is None and conditions.find(definition, conditions.NON_STRUCTURAL) is not None:
+        status = conditions.without_condition(status, conditions.NON_STRUCTURAL)
     return None if status is before else status
 
 
@@ -73,7 +78,7 @@ def _with_names(definition: Object, status: Object, names: Taken, now: str) -> O
 
 def _accept(asked: Object, accepted: Object, names: Taken) -> tuple[Object, Condition]:
     """The names that the definition gets, which are its old ones where a new one is taken, and the verdict. The last conflict counts."""
-    new: dict[str, Any] = dict(accepted)
+    new: dict[str, Any] = {"plural": "", "kind": "", **accepted}
     verdict = _NO_CONFLICTS
 
     def conflict(reason: str, message: str) -> Condition:
@@ -139,3 +144,22 @@ def _is_url(text: str) -> bool:
     except ValueError:
         return False
     return bool(parts.scheme and parts.netloc) and text.isprintable() and " " not in text
+
+
+# -- definitions of old
+
+
+def structure_condition(definition: Object) -> Condition | None:
+    """Definitions that were made before schemas had to be structural may have others, and say so; None for all of today's. Those that
+    keep unknown fields are the only ones that could: for the others a write has checked it."""
+    if not objects.get(definition, "spec", "preserveUnknownFields"):
+        return None
+    from apiserver.apiextensions import definition_structure  # hardly ever needed
+
+    errors = [field_errors.invalid("spec.preserveUnknownFields", True, "must be false")]
+    for position, version in enumerate(objects.get(definition, "spec", "versions", default=())):
+        schema = objects.get(version, "schema", "openAPIV3Schema")
+        if schema is not None:
+            errors += definition_structure.validate(schema, f"spec.versions[{position}].schema.openAPIV3Schema")
+    texts = list(dict.fromkeys(error.text() for error in errors))
+    return Condition(conditions.NON_STRUCTURAL, "True", "Violations", texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
