@@ -40,6 +40,8 @@ async def serve(scope: ResourceScope, context: RequestContext, receive: Receive,
         answer = forms.table_of_kind(scope, negotiated, context, answer, "autoscaling", "Scale")
     elif negotiated.form is negotiation.Form.METADATA:
         answer = forms.partial(answer, negotiated.version)
+    elif negotiated.form is negotiation.Form.METADATA_LIST:
+        raise status.wrong_metadata_form(negotiated.form.value, is_list=False, go_type="*autoscaling.Scale")
     await response.send_object(send, context, 200, negotiated, answer)
 
 

@@ -16,6 +16,7 @@ import base64
 import binascii
 import struct
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -168,6 +169,12 @@ def _zero(message: str) -> bytes:
     return b"" if message in special.RAW_JSON or table.is_list_type(message) else _writer(message)({})
 
 
+@lru_cache(maxsize=256)
+def _heads(tag: bytes) -> tuple[bytes, ...]:
+    """A tag with each length of one byte: shared, since fields have few numbers."""
+    return tuple(tag + length for length in ONE_BYTE)
+
+
 # -- fields, with their tags --------------------------------------------------------------------------------------------------------
 
 
@@ -200,7 +207,7 @@ def _element_writer(field: Field, tag: bytes) -> Write:
 
 
 def _string_writer(tag: bytes) -> Write:
-    heads = [tag + length for length in ONE_BYTE]
+    heads = _heads(tag)
 
     def write(value: Any) -> bytes:
         data: bytes = value.encode()
@@ -222,7 +229,7 @@ def _integer_writer(tag: bytes) -> Write:
 
 
 def _message_writer(message: str, tag: bytes) -> Write:
-    heads = [tag + length for length in ONE_BYTE]
+    heads = _heads(tag)
     inner: Write | None = None
 
     def write(value: Any) -> bytes:
@@ -244,7 +251,7 @@ def _map_writer(field: Field, tag: bytes) -> Write:
         write_value = _message_writer(field.type, b"\x12")
     else:
         write_value = _element_writer(field, wire.tag(2, _WIRE_TYPES[field.type]))
-    heads = [tag + length for length in ONE_BYTE]
+    heads = _heads(tag)
 
     def write(value: Any) -> bytes:
         parts = []

@@ -235,6 +235,8 @@ async def test_subresources_and_reviews(api: Api) -> None:
     await api.created(path, deployment)
     scale = read(await api.get(f"{path}/d/scale", headers=ACCEPT))
     assert (scale["kind"], scale["apiVersion"], scale["status"]["selector"]) == ("Scale", "autoscaling/v1", "a=b")
+    of_lists = await api.get(f"{path}/d/scale", headers={"accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"})
+    assert (of_lists.status, of_lists.message.rpartition(" ")[2]) == (406, "(*autoscaling.Scale)")
     scale["spec"] = {"replicas": 2}
     scaled = await api.put(f"{path}/d/scale", protobuf.encode(scale), content_type=PROTOBUF, headers=ACCEPT)
     assert read(scaled)["spec"]["replicas"] == 2
