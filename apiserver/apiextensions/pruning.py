@@ -10,6 +10,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import orjson
+
+from apiserver.apiextensions import numbers
 from apiserver.apiextensions.nodes import META_FIELDS, Node
 
 
@@ -21,9 +24,10 @@ def prune(obj: dict[str, Any], node: Node) -> list[str]:
 
 
 def prune_defaults(node: Node) -> None:
-    """Takes out of the defaults of a schema, which the node keeps as copies then, what the schema does not name."""
-    if node.has_default and isinstance(node.default, (dict, list)):
-        node.default = copy.deepcopy(node.default)
+    """Takes out of the defaults of a schema, which the node keeps as copies then, what the schema does not name; whole numbers become
+    integers."""
+    if node.has_default and isinstance(node.default, (dict, list, float)):
+        node.default = orjson.loads(orjson.dumps(numbers.canonical(copy.deepcopy(node.default))))
         _prune(node.default, node, "", [])
     for below in (*node.properties.values(), node.additional, node.items):
         if below is not None:

@@ -13,6 +13,7 @@ Worked example: ``{"replicas": "x"}`` against ``replicas: {anyOf: [{minimum: 1}]
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -407,7 +408,7 @@ def _wrong_type(path: str, expected: str, found: str) -> Problem:
 
 
 def _json(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return orjson.dumps(numbers.canonical(copy.deepcopy(value)), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _field_error(problem: Problem, prefix: str) -> FieldError:

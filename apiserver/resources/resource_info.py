@@ -56,6 +56,10 @@ class CustomResource(Protocol):
     def strategy(self) -> Any:
         """A ``registry.Strategy``: the rules of its objects."""
 
+    @property
+    def selectable_paths(self) -> tuple[str, ...]:
+        """JSON paths of the fields by which objects may be selected."""
+
     def openapi_v3_schema(self) -> dict[str, Any] | None:
         """The schema as the definition has it, decoded anew at each call; None: any object."""
 

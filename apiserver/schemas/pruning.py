@@ -22,6 +22,10 @@ def drop_unknown(type_: Type, value: Any) -> None:
                 drop_unknown(field, value[name])
             elif not (type_.preserve_unknown or type_.embedded_object):
                 del value[name]
+    elif type_.shape is Shape.ANY and type_.element is not None:
+        # a union with a schema: whatever object stands there, or in a list there, is one
+        for schema in value if isinstance(value, list) else [value]:
+            drop_unknown(type_.element, schema)
     elif type_.element is not None:
         for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
             drop_unknown(type_.element, item)

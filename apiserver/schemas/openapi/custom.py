@@ -33,6 +33,7 @@ _COMBINATIONS = ("allOf", "anyOf", "oneOf", "not")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _EMBEDDED = "x-kubernetes-embedded-resource"
+_SELECTABLE = "x-kubernetes-selectable-fields"
 
 
 def schema_of(info: ResourceInfo) -> Any:
@@ -58,6 +59,9 @@ def definitions(info: ResourceInfo, dialect: Dialect) -> dict[str, Schema]:
     found = {name: _kind(info, dialect)}
     if info.list_kind:
         found[definition_name(info, info.list_kind)] = _list(info, name, dialect)
+    if info.custom is not None and info.custom.selectable_paths:
+        for schema in found.values():
+            schema[_SELECTABLE] = [{"fieldPath": path.removeprefix(".")} for path in info.custom.selectable_paths]
     return found
 
 

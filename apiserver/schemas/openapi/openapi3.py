@@ -17,7 +17,7 @@ from apiserver.schemas.openapi.parameters import PRETTY, QUERY, Parameter, path_
 from apiserver.schemas.published import GVK, Schema
 
 #: raised with every change of how documents are made from the same facts, so that clients drop the ones they keep
-FORM = 1
+FORM = 2
 
 _ANSWER_TYPES = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
 _CUSTOM_ANSWER_TYPES = ("application/json", "application/yaml")
@@ -58,6 +58,8 @@ def document(table: ResourceTable, published: Mapping[str, Schema], name: str) -
     """The document under a name of the index. Raises KeyError for a name that is not there."""
     group, version = _split(table, name)
     infos = table.resources(group, version) if version else []
+    if version and not any(info.builtin for info in infos):
+        return _custom_document(infos, published)
     if version:
         found = [operations.version_operation(group, version)]
         for info in infos:
@@ -74,6 +76,17 @@ def document(table: ResourceTable, published: Mapping[str, Schema], name: str) -
                 "BearerToken": {"type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"}
             },
         },
+    }
+
+
+def _custom_document(infos: list[ResourceInfo], published: Mapping[str, Schema]) -> dict[str, Any]:
+    """Of a group and version of custom resources alone (apiextensions-apiserver ``controller/openapiv3``)."""
+    found = [operation for info in infos for operation in operations.operations(info)]
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
+        "paths": _paths(found),
+        "components": {"schemas": _schemas(found, infos, published)},
     }
 
 
@@ -105,28 +118,36 @@ def _schemas(found: list[Operation], infos: Iterable[ResourceInfo], published: M
 
 
 def _paths(found: list[Operation]) -> dict[str, Any]:
-    paths: dict[str, Any] = {}
+    by_path: dict[str, list[Operation]] = {}
     for operation in found:
-        item = paths.get(operation.path)
-        if item is None:
-            item = paths[operation.path] = {}
-            if operation.kind is not None:
-                in_path = [
-                    {"name": p.name, "in": "path", "description": p.description, "required": True, "schema": _unique(p.type)}
-                    for p in path_parameters(operation.path, operation.kind[2])
-                ]
-                item["parameters"] = [*in_path, _query(PRETTY)]
-        item[operation.method] = _operation(operation)
-    return dict(sorted(paths.items()))
+        by_path.setdefault(operation.path, []).append(operation)
+    return {path: _path(path, by_path[path]) for path in sorted(by_path)}
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def _path(path: str, found: list[Operation]) -> dict[str, Any]:
+    item: dict[str, Any] = {}
+    shared = operations.shared_query(found)
+    kind = found[0].kind
+    if kind is not None:
+        in_path = [
+            {"name": p.name, "in": "path", "description": p.description, "required": True, "schema": _unique(p.type)}
+            for p in path_parameters(path, kind[2])
+        ]
+        in_query = sorted((PRETTY, *(QUERY[name] for name in shared)), key=lambda p: p.name)
+        item["parameters"] = [*in_path, *map(_query, in_query)]
+    for operation in found:
+        item[operation.method] = _operation(operation, shared)
+    return item
+
+
+def _operation(operation: Operation, shared: tuple[str, ...]) -> dict[str, Any]:
     out: dict[str, Any] = {"tags": [operation.tag], "description": operation.description, "operationId": operation.id}
-    if operation.query:
-        out["parameters"] = [_query(QUERY[name]) for name in operation.query]
+    query = [name for name in operation.query if name not in shared]
+    if query:
+        out["parameters"] = [_query(QUERY[name]) for name in query]
     if operation.body:
         schema = {"schema": {"$ref": Dialect.OPENAPI_3.value + operation.body}}
-        types = operation.patch_types or (_CUSTOM_ANSWER_TYPES if operation.custom and operation.body_required else ("*/*",))
+        types = operation.patch_types or (_CUSTOM_ANSWER_TYPES if operation.custom else ("*/*",))
         out["requestBody"] = {"content": dict.fromkeys(sorted(types), schema)}
         if operation.body_required:
             out["requestBody"]["required"] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from apiserver.resources.resource_info import ResourceInfo, SubresourceInfo
@@ -88,8 +89,15 @@ def operations(info: ResourceInfo) -> list[Operation]:
     return _Builder(info).build()
 
 
+def shared_query(operations: Iterable[Operation]) -> tuple[str, ...]:
+    """The parameters that all operations of one path have, which stand with the path."""
+    first, *others = operations
+    return tuple(name for name in first.query if all(name in other.query for other in others))
+
+
 def discovery_operations(groups: list[str]) -> list[Operation]:
-    """The requests that only describe the API: of the whole, of each group, of the version."""
+    """The requests that only describe the API: of the whole, of each group, of the version. Groups of custom resources alone have
+    none."""
     found = [
         _described("/api/", "get available API versions", "getCoreAPIVersions", "core", META + "APIVersions"),
         _described("/apis/", "get available API versions", "getAPIVersions", "apis", META + "APIGroupList"),
@@ -126,6 +134,8 @@ class _Builder:
         self._item = self._collection + "/{name}"
         self._own = definition_name(info)
         self._own_kind = (info.group, info.version, info.kind)
+        #: that objects of built-in kinds are read at a resourceVersion as well is not told
+        self._read_query = () if info.builtin else ("resourceVersion",)
         self._found: list[Operation] = []
 
     def build(self) -> list[Operation]:
@@ -135,12 +145,13 @@ class _Builder:
         if "create" in info.verbs:
             self._create(self._collection, self._id("create"), f"create {_a(kind)}", self._own, self._own_kind)
         if "deletecollection" in info.verbs:
+            body, query = (DELETE_OPTIONS, _DELETE_COLLECTION) if info.builtin else ("", _LIST)
             self._add(
                 self._collection, "delete", "deletecollection", f"delete{self._word}Collection{self._scope}{kind}",
-                f"delete collection of {kind}", STATUS, body=DELETE_OPTIONS, query=_DELETE_COLLECTION,
+                f"delete collection of {kind}", STATUS, body=body, query=query,
             )  # fmt: skip
         if "get" in info.verbs:
-            self._add(self._item, "get", "get", self._id("read"), f"read the specified {kind}", self._own)
+            self._add(self._item, "get", "get", self._id("read"), f"read the specified {kind}", self._own, query=self._read_query)
         if "update" in info.verbs:
             self._add(
                 self._item, "put", "put", self._id("replace"), f"replace the specified {kind}", self._own,
@@ -174,9 +185,10 @@ class _Builder:
         )  # fmt: skip
 
     def _list(self, path: str, id_: str) -> None:
+        does, watches = ("list or watch", "watch" in self._info.verbs) if self._info.builtin else ("list", False)
         self._add(
-            path, "get", "list", id_, f"list or watch objects of kind {self._info.kind}", definition_name(self._info, self._info.list_kind),
-            query=_LIST, watches="watch" in self._info.verbs,
+            path, "get", "list", id_, f"{does} objects of kind {self._info.kind}", definition_name(self._info, self._info.list_kind),
+            query=_LIST, watches=watches,
         )  # fmt: skip
 
     def _create(self, path: str, id_: str, description: str, body: str, kind: tuple[str, str, str]) -> None:
@@ -188,7 +200,8 @@ class _Builder:
             types.insert(2, "application/strategic-merge-patch+json")
         self._add(
             path, "patch", "patch", id_, description, response,
-            codes=REPLACED, body=PATCH, body_required=True, query=(*_WRITE, "force"), patch_types=tuple(types), kind=kind,
+            codes=REPLACED if self._info.builtin else OK, body=PATCH, body_required=True,
+            query=(*_WRITE, "force"), patch_types=tuple(types), kind=kind,
         )  # fmt: skip
 
     def _subresource(self, sub: SubresourceInfo) -> None:
@@ -198,11 +211,13 @@ class _Builder:
             self._connect(sub, path, word, kind)
             return
         body = _definition_of(sub, self._info)
+        if not self._info.builtin:
+            kind = self._own_kind  # of the scale, too
         owner = self._info.kind
         if "create" in sub.verbs:
             self._create(path, self._id("create") + word, f"create {sub.name} of {_a(owner)}", body, kind)
         if "get" in sub.verbs:
-            answer, query = ("", _LOG) if sub.name == "log" else (body, ())
+            answer, query = ("", _LOG) if sub.name == "log" else (body, self._read_query)
             self._add(
                 path, "get", "get", self._id("read") + word, f"read {sub.name} of the specified {owner}", answer, query=query, kind=kind
             )

@@ -23,10 +23,13 @@ _INLINE = ("dryRun", "fieldManager", "fieldValidation", "force")
 def document(table: ResourceTable, published: Mapping[str, Schema]) -> dict[str, Any]:
     """Of all resources that ``table`` serves now. ``published`` are the published definitions."""
     infos = list(table)
-    found: list[Operation] = operations.discovery_operations(table.groups())
+    builtin = {(info.group, info.version) for info in infos if info.builtin}
+    groups = {group for group, _ in builtin}
+    found: list[Operation] = operations.discovery_operations([group for group in table.groups() if group in groups])
     for group in table.groups():
         for version in table.versions(group):
-            found.append(operations.version_operation(group, version))
+            if (group, version) in builtin:
+                found.append(operations.version_operation(group, version))
             for info in table.resources(group, version):
                 found.extend(operations.operations(info))
     # all published kinds, served or not by default, as a release has them in its document
@@ -48,22 +51,29 @@ def document(table: ResourceTable, published: Mapping[str, Schema]) -> dict[str,
 
 
 def _paths(found: list[Operation]) -> dict[str, Any]:
-    paths: dict[str, Any] = {}
+    by_path: dict[str, list[Operation]] = {}
     for operation in found:
-        item = paths.get(operation.path)
-        if item is None:
-            item = paths[operation.path] = {}
-            if operation.kind is not None:
-                in_path = [
-                    {"description": p.description, "in": "path", "name": p.name, "required": True, "type": p.type, "uniqueItems": True}
-                    for p in path_parameters(operation.path, operation.kind[2])
-                ]
-                item["parameters"] = [*in_path, _parameter(PRETTY)]
-        item[operation.method] = _operation(operation)
-    return dict(sorted(paths.items()))
+        by_path.setdefault(operation.path, []).append(operation)
+    return {path: _path(path, by_path[path]) for path in sorted(by_path)}
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def _path(path: str, found: list[Operation]) -> dict[str, Any]:
+    item: dict[str, Any] = {}
+    shared = operations.shared_query(found)
+    kind = found[0].kind
+    if kind is not None:
+        in_path = [
+            {"description": p.description, "in": "path", "name": p.name, "required": True, "type": p.type, "uniqueItems": True}
+            for p in path_parameters(path, kind[2])
+        ]
+        in_query = sorted((PRETTY, *(QUERY[name] for name in shared)), key=lambda p: p.name)
+        item["parameters"] = [*in_path, *map(_parameter, in_query)]
+    for operation in found:
+        item[operation.method] = _operation(operation, shared)
+    return item
+
+
+def _operation(operation: Operation, shared: tuple[str, ...]) -> dict[str, Any]:
     produces = [_JSON, _YAML] if operation.custom else [_JSON, _YAML, _PROTOBUF]
     consumes = list(operation.patch_types) or ([_JSON, _YAML] if operation.custom else ["*/*"])
     if operation.kind is None:
@@ -91,7 +101,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
     if operation.body:
         body: dict[str, Any] = {"in": "body", "name": "body", "schema": {"$ref": Dialect.SWAGGER_2.value + operation.body}}
         parameters.append({**body, "required": True} if operation.body_required else body)
-    parameters += [_parameter(QUERY[name]) for name in operation.query]
+    parameters += [_parameter(QUERY[name]) for name in operation.query if name not in shared]
     if parameters:
         out["parameters"] = parameters
     if operation.kind is not None:
