@@ -124,7 +124,7 @@ def _yaml_loader() -> Any:
             pass
 
         Loader.yaml_implicit_resolvers = {
-            first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_TIMESTAMP, _INT, _FLOAT)]
+            first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_TIMESTAMP, _INT, _FLOAT, _VALUE)]
             for first, resolvers in base.yaml_implicit_resolvers.items()
         }
         integer = re.compile(r"^(?:[-+]?0b[0-1_]+|[-+]?0o?[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$")
@@ -143,6 +143,8 @@ def _boolean(loader: Any, node: Any) -> bool:
 
 
 _BOOL = "tag:yaml.org,2002:bool"
+#: of a plain ``=``, which PyYAML finds but cannot make anything of (enums of comparisons have it)
+_VALUE = "tag:yaml.org,2002:value"
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _INT = "tag:yaml.org,2002:int"
 _FLOAT = "tag:yaml.org,2002:float"
