@@ -1,6 +1,7 @@
 """The API server under load, next to bare uvicorn in the same run.
 
-    python -m tests.benchmarks.bench_apiserver [--seconds 5] [--pods 5000] [--watchers 100] [--only get,patch,create,list,fanout]
+    python -m tests.benchmarks.bench_apiserver [--seconds 5] [--pods 5000] [--watchers 100] [--kinds-objects 10000]
+        [--only get,patch,create,list,forms,stream,fanout,kinds]
 
 Needs ``wrk``. Prints one line a workload: requests a second, the CPU time of the server's process for one request, and both as ratios to
 bare uvicorn over TLS, which is measured again right before each workload. Requests a second mean something on an idle machine only, where
@@ -17,6 +18,7 @@ import json
 import os
 import re
 import resource
+import socket
 import ssl
 import subprocess
 import sys
@@ -50,6 +52,39 @@ CREATE = HEAD + (
     f'return wrk.format("POST", "{NAMESPACE}/pods", h, body) end'
 )
 PAGE = HEAD + f'request = function() return wrk.format("GET", "{NAMESPACE}/pods?limit=500", h) end'
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+#: Streaming lists in a row.
+STREAMS = 10
+_CONTAINERS = {"containers": [{"name": "c", "image": "registry.example/app:1", "env": [{"name": "A", "value": "1"}]}]}
+_TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": _CONTAINERS}
+_SELECTED = {"selector": {"matchLabels": {"app": "web"}}, "template": _TEMPLATE}
+_RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+_ROLE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+_RBAC, _APPS = "/apis/rbac.authorization.k8s.io/v1", "/apis/apps/v1"
+#: A collection (NS: the namespace) and the rest of an object of it.
+OF_KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("NS/configmaps", {"data": {"k": "v" * 200}}),
+    ("NS/secrets", {"stringData": {"k": "v" * 200}}),
+    ("NS/pods", {"spec": _CONTAINERS}),
+    ("NS/services", {"spec": {"clusterIP": "None", "ports": [{"port": 80}], "selector": {"app": "web"}}}),
+    ("NS/serviceaccounts", {}),
+    ("NS/endpoints", {"subsets": [{"addresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 80}]}]}),
+    ("NS/podtemplates", {"template": _TEMPLATE}),
+    ("NS/replicationcontrollers", {"spec": {"selector": {"app": "web"}, "template": _TEMPLATE}}),
+    ("NS/limitranges", {"spec": {"limits": [{"type": "PersistentVolumeClaim", "min": {"storage": "1"}}]}}),
+    ("NS/persistentvolumeclaims", {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}),
+    (_APPS + "/namespaces/bench/deployments", {"spec": _SELECTED}),
+    (_APPS + "/namespaces/bench/replicasets", {"spec": _SELECTED}),
+    (_APPS + "/namespaces/bench/daemonsets", {"spec": _SELECTED}),
+    (_APPS + "/namespaces/bench/statefulsets", {"spec": {**_SELECTED, "serviceName": "s"}}),
+    ("/apis/batch/v1/namespaces/bench/jobs", {"spec": {"template": {"spec": {**_CONTAINERS, "restartPolicy": "Never"}}}}),
+    ("/apis/networking.k8s.io/v1/namespaces/bench/networkpolicies", {"spec": {"podSelector": {}}}),
+    ("/apis/policy/v1/namespaces/bench/poddisruptionbudgets", {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}}),
+    ("/apis/coordination.k8s.io/v1/namespaces/bench/leases", {"spec": {"holderIdentity": "h", "leaseDurationSeconds": 40}}),
+    (_RBAC + "/namespaces/bench/roles", {"rules": _RULES}),
+    (_RBAC + "/clusterrolebindings", {"roleRef": _ROLE, "subjects": [{**_ROLE, "kind": "User", "name": "u"}]}),
+)
 BARE = 'request = function() return wrk.format("GET", "/") end'
 
 
@@ -147,6 +182,68 @@ class Bench:
                 flush=True,
             )
         self.run("LIST limit=500, 8 clients", self.script(PAGE), 8)
+
+    def forms(self, pods: int) -> None:
+        """Lists as ``kubectl get`` and metadata clients take them."""
+        number = self._fill(pods)
+        for what, accept in (("as Table", TABLE), ("metadata only", METADATA_LIST)):
+            connection = self.server.connection()
+            with timed(self.pid) as took:
+                connection.request("GET", f"{NAMESPACE}/pods", headers={"Authorization": f"Bearer {self.server.token}", "Accept": accept})
+                size = len(connection.getresponse().read())
+            connection.close()
+            print(f"LIST of {number} pods {what:18} {took.wall:.3f} s   {size / 1e6:.1f} MB   CPU {took.cpu:.2f} s", flush=True)
+
+    def stream(self, pods: int) -> None:
+        """Streaming lists, to the bookmark that marks the end; the best of some, since one is over in the clock's few ticks."""
+        number = self._fill(pods)
+        query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+        for what, accept in (("", "application/json"), ("as Table", TABLE)):
+            walls, size = [], 0
+            with timed(self.pid) as took:
+                for _ in range(STREAMS):
+                    started = time.monotonic()
+                    size = self._streamed(f"{NAMESPACE}/pods?{query}", accept)
+                    walls.append(time.monotonic() - started)
+            cpu = took.cpu / STREAMS
+            print(
+                f"streaming list of {number} {what:10} {min(walls):.3f} s   {size / 1e6:.1f} MB   {size / 1e6 / min(walls):.0f} MB/s"
+                f"   CPU {cpu:.3f} s: {size / 1e6 / max(cpu, 0.001):.0f} MB/s",
+                flush=True,
+            )
+
+    def _streamed(self, path: str, accept: str) -> int:
+        """Bytes until the mark. Read as they come, in large pieces, since a client that parses would be what is measured."""
+        context = ssl.create_default_context(cafile=str(self.server.data_dir / "pki" / "ca.crt"))
+        plain = socket.create_connection(("127.0.0.1", self.server.port))
+        with context.wrap_socket(plain, server_hostname="127.0.0.1") as tls:
+            head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.token}\r\nAccept: {accept}\r\n\r\n"
+            tls.sendall(head.encode())
+            size, tail = 0, b""
+            while b"k8s.io/initial-events-end" not in tail:
+                data = tls.recv(1 << 18)
+                assert data, "the stream ended before its mark"
+                size += len(data)
+                tail = tail[-64:] + data
+        return size
+
+    def kinds(self, objects: int) -> None:
+        """What objects of many kinds add to the memory of the server's process."""
+        before = memory_mb(self.server)
+        connection = self.server.connection()
+        bodies = 0
+        for number in range(objects):
+            path, body = OF_KINDS[number % len(OF_KINDS)]
+            made = {**body, "metadata": {"name": f"kinds-{number}", "labels": {"app": "bench", "n": str(number % 10)}}}
+            status, answer = self.server.request("POST", path.replace("NS", NAMESPACE), made, connection=connection)
+            if status != 201:
+                raise SystemExit(f"{path}: {answer}")
+            bodies += len(json.dumps(answer))
+        added = (memory_mb(self.server) - before) * 1024 / objects
+        print(
+            f"{objects} objects of {len(OF_KINDS)} kinds   {added:.1f} KB of memory each, served as {bodies / objects / 1024:.1f} KB",
+            flush=True,
+        )
 
     def _fill(self, pods: int) -> int:
         for round_number in range(100):
@@ -257,7 +354,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--watchers", type=int, default=100)
-    parser.add_argument("--only", default="get,patch,create,list,fanout")
+    parser.add_argument("--kinds-objects", type=int, default=10_000)
+    parser.add_argument("--only", default="get,patch,create,list,forms,stream,fanout,kinds")
     flags = parser.parse_args()
     chosen = flags.only.split(",")
     with tempfile.TemporaryDirectory() as directory:
@@ -278,8 +376,14 @@ def main() -> None:
                     getattr(bench, name)()
             if "list" in chosen:
                 bench.list(flags.pods)
+            if "forms" in chosen:
+                bench.forms(flags.pods)
+            if "stream" in chosen:
+                bench.stream(flags.pods)
             if "fanout" in chosen:
                 bench.fanout(flags.watchers)
+            if "kinds" in chosen:
+                bench.kinds(flags.kinds_objects)
             print(f"memory loaded               {memory_mb(server):10} MB")
         finally:
             bare.stop()
