@@ -44,6 +44,8 @@ class Access:
     issuer: TokenIssuer
     audiences: tuple[str, ...]
     cached: CachedObjects
+    #: those that verify ServiceAccount tokens
+    public_keys: tuple[service_account.PublicKey, ...]
 
     async def issue_token(self, body: Object, account: Object, context: RequestContext) -> Object:
         return token_request.create_token(body, account, self.issuer, self.cached, self.audiences)
@@ -82,6 +84,7 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
         issuer=issuer,
         audiences=audiences,
         cached=cached,
+        public_keys=tuple(keys),
     )
 
 

@@ -188,12 +188,13 @@ class ApiServer:
         from fastapi import FastAPI
 
         from apiserver.discovery import index as path_index
-        from apiserver.discovery import openapi_routes
+        from apiserver.discovery import issuer_routes, openapi_routes
         from apiserver.discovery import routes as discovery_routes
 
         app = FastAPI(title="Sampan", openapi_url=None, docs_url=None, redoc_url=None)
         app.include_router(discovery_routes.router(self.table))
         app.include_router(openapi_routes.router(self.table, self.schemas))
+        app.include_router(issuer_routes.router(self.config.service_account_issuer, self.access.public_keys))
         app.include_router(metrics.router((self.metrics.expose, self._expose_store, self._expose_certificates)))
         path_index.install(app, self.table, self.health.paths())
         return app

@@ -28,8 +28,9 @@ class Response:
             context = self._context
             context.response_status = message["status"]
             headers = [*message["headers"], (b"audit-id", context.audit_id.encode("ascii"))]
-            # answers depend on who asks, so no cache between may keep them
-            headers.append((b"cache-control", b"no-cache, private"))
+            if not any(name.lower() == b"cache-control" for name, _ in message["headers"]):
+                # answers depend on who asks, so no cache between may keep them
+                headers.append((b"cache-control", b"no-cache, private"))
             if context.warnings:
                 headers += warnings.headers(context.warnings)
             await self._send({"type": "http.response.start", "status": message["status"], "headers": headers})
