@@ -17,7 +17,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 if os.environ.get("SAMPAN_TEST_ETCD"):
     # they are about the embedded store, or bring an etcd of their own
-    left_out = ("backup", "client_port", "cluster*", "external_etcd", "golden_on_etcd")
+    left_out = ("backup", "client_port", "cluster*", "external_etcd", "from_snapshot", "golden_on_etcd")
     collect_ignore_glob = [f"*/test_{name}.py" for name in left_out]
 
 
