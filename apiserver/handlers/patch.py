@@ -198,16 +198,23 @@ def own_metadata(obj: Object) -> Object:
 def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, options: WriteOptions, subresource: str) -> Build:
     store, info = scope.store, scope.info
     namespace = context.info.namespace if info.namespaced else ""
+    unchanged = scope.unchanged_applies
     said_uid = objects.metadata(applied_once).get("uid")
     source = orjson.dumps(applied_once)
 
     async def build(old: Object) -> Object:
         managers = store.env.managers
         assert managers is not None, "server-side apply needs field managers"
+        key, version = None, ""
+        if old and info.builtin:
+            key = unchanged.key(old["metadata"], options.field_manager, subresource, bool(options.force))
+            version = old["metadata"]["resourceVersion"]
+            if unchanged.knows(key, version, source):
+                return old
         now = store.env.clock.text()
         applied = orjson.loads(source)
-        new: Object = managers.apply(info, subresource, old or None, applied, options.field_manager, bool(options.force), now)
-        merged, new = new, own_metadata(objects.deep_copy(scope.redecode(new, options, context)))
+        merged: Object = managers.apply(info, subresource, old or None, applied, options.field_manager, bool(options.force), now)
+        new = own_metadata(objects.deep_copy(scope.redecode(merged, options, context)))
         if not info.builtin:
             _put_back_nulls(merged, new)
         if not old and said_uid:
@@ -215,6 +222,8 @@ def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, 
             raise status.conflict(info.group, info.resource, context.info.name, why)
         check_namespace(new, namespace)
         check_name(new, context.info.name)
+        if merged is old and key is not None:
+            unchanged.remember(key, version, source)
         store.strategy.default(new)
         return new
 

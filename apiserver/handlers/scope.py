@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from apiserver.handlers import custom_resources
+from apiserver.handlers.unchanged_applies import UnchangedApplies
 from apiserver.machinery import objects, status
 from apiserver.machinery.objects import Object
 from apiserver.machinery.types import Type
@@ -57,6 +58,7 @@ class ResourceScope:
         self._printer: Printer | None = None
         self._message: str | None = _UNKNOWN
         self._columns: list[Object] | None = None
+        self.unchanged_applies = UnchangedApplies()
         self.item_prefix = codec.type_prefix(self.info.api_version, self.info.kind)
 
     @property

@@ -21,7 +21,8 @@ class StrategyContext:
     """``now`` is RFC 3339 in seconds (``2024-01-02T03:04:05Z``). ``user`` is the requester's name, ``user_info`` all of it.
 
     ``allocators`` gives the strategies of services their cluster IPs and node ports (a ``service_allocators.ServiceAllocators``;
-    None in dry validation). ``schemas`` is the ``SchemaSet`` of the served Kubernetes. ``undo`` is to be called, each, by whoever runs the write and sees it come to nothing after ``prepare_*``.
+    None in dry validation). ``schemas`` is the ``SchemaSet`` of the served Kubernetes. ``undo`` is to be called, each, by whoever runs
+    the write and sees it come to nothing after ``prepare_*``.
     """
 
     namespace: str

@@ -1,7 +1,7 @@
 """The API server under load, next to bare uvicorn in the same run.
 
     python -m tests.benchmarks.bench_apiserver [--seconds 5] [--pods 5000] [--watchers 100] [--kinds-objects 10000]
-        [--only get,patch,create,list,forms,stream,fanout,kinds]
+        [--only get,patch,apply,create,list,forms,stream,fanout,kinds]
 
 Needs ``wrk``. Prints one line a workload: requests a second, the CPU time of the server's process for one request, and both as ratios to
 bare uvicorn over TLS, which is measured again right before each workload. Requests a second mean something on an idle machine only, where
@@ -51,6 +51,32 @@ CREATE = HEAD + (
     """"limits":{"cpu":"1","memory":"128Mi"}}}]}}', c, c % 10)\n"""
     f'return wrk.format("POST", "{NAMESPACE}/pods", h, body) end'
 )
+APPLIED: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "applied", "labels": {"app": "web"}},
+    "spec": {
+        "replicas": 3,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web", "tier": "front"}},
+            "spec": {
+                "containers": [
+                    {
+                        "name": "c",
+                        "image": "registry.example/app:1",
+                        "ports": [{"containerPort": 80, "name": "http"}],
+                        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+                        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "128Mi"}},
+                        "readinessProbe": {"httpGet": {"path": "/ready", "port": "http"}},
+                    }
+                ]
+            },
+        },
+    },
+}
+APPLY_PATH = "/apis/apps/v1/namespaces/bench/deployments/applied?fieldManager=bench"
+APPLY = HEAD + f'request = function() return wrk.format("PATCH", "{APPLY_PATH}", h, \'{json.dumps(APPLIED)}\') end'
 PAGE = HEAD + f'request = function() return wrk.format("GET", "{NAMESPACE}/pods?limit=500", h) end'
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
@@ -163,6 +189,11 @@ class Bench:
     def patch(self) -> None:
         for clients in (16, 32):
             self.run(f"merge patch, {clients} clients", self.script(PATCH, "application/merge-patch+json"), clients)
+
+    def apply(self) -> None:
+        """Of a Deployment that is so already."""
+        for clients in (1, 16):
+            self.run(f"unchanged apply, {clients} clients", self.script(APPLY, "application/apply-patch+yaml"), clients)
 
     def create(self) -> None:
         for clients in (1, 32):
@@ -355,7 +386,7 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--watchers", type=int, default=100)
     parser.add_argument("--kinds-objects", type=int, default=10_000)
-    parser.add_argument("--only", default="get,patch,create,list,forms,stream,fanout,kinds")
+    parser.add_argument("--only", default="get,patch,apply,create,list,forms,stream,fanout,kinds")
     flags = parser.parse_args()
     chosen = flags.only.split(",")
     with tempfile.TemporaryDirectory() as directory:
@@ -371,7 +402,7 @@ def main() -> None:
             bench = Bench(server, flags.seconds, bare)
             prepare(server)
             print(f"memory idle                 {memory_mb(server):10} MB", flush=True)
-            for name in ("get", "patch", "create"):
+            for name in ("get", "patch", "apply", "create"):
                 if name in chosen:
                     getattr(bench, name)()
             if "list" in chosen:

@@ -16,7 +16,7 @@ from apiserver.machinery.status import StatusError
 from apiserver.objectstore import codec, stored_values
 from apiserver.request import negotiation
 from apiserver.schemas import protobuf
-from tests.apiserver.api import Api, config_in, running
+from tests.apiserver.api import Answer, Api, config_in, running
 from tests.fakes.memory_kv import MemoryKV
 
 #: A request that takes longer hangs.
@@ -124,6 +124,7 @@ class _Server:
     """One server for the process, on a loop that runs while a request does."""
 
     def __init__(self) -> None:
+        self._prepared: set[tuple[str, str]] = set()
         self._loop = asyncio.new_event_loop()
         self._directory = tempfile.TemporaryDirectory()
         self._running = running(config_in(Path(self._directory.name)), MemoryKV())
@@ -143,6 +144,19 @@ class _Server:
     def status(self, method: str, path: str, body: bytes) -> int:
         return self._loop.run_until_complete(self._request(method, path, body))
 
+    def answer(self, method: str, path: str, query: str, content_type: str, body: bytes) -> Answer:
+        return self._loop.run_until_complete(self._answer(method, path, query, content_type, body))
+
+    def once(self, method: str, path: str, body: bytes) -> None:
+        """A request that prepares; made the first time only."""
+        if (method, path) not in self._prepared:
+            self._prepared.add((method, path))
+            assert self.answer(method, path, "", negotiation.JSON, body).status < 300
+
+    async def _answer(self, method: str, path: str, query: str, content_type: str, body: bytes) -> Answer:
+        async with asyncio.timeout(REQUEST_SECONDS):
+            return await self._api.request(method, path, body, query=query, content_type=content_type)
+
     async def _request(self, method: str, path: str, body: bytes) -> int:
         media_type = negotiation.PROTOBUF
         async with asyncio.timeout(REQUEST_SECONDS):
@@ -153,7 +167,7 @@ class _Server:
 
 
 @lru_cache(maxsize=1)
-def _server() -> _Server:
+def server() -> _Server:
     return _Server()
 
 
@@ -171,7 +185,7 @@ _REQUESTS: Final = (
 def protobuf_requests(data: bytes) -> None:
     """The first byte says which request, the rest is its body: an answer in time, and never a 500."""
     method, path = _REQUESTS[(data[0] if data else 0) % len(_REQUESTS)]
-    status = _server().status(method, path, data[1:])
+    status = server().status(method, path, data[1:])
     assert status < 500, (method, path, status)
 
 

@@ -42,7 +42,7 @@ from storage.raft.messages import (
     SnapshotMetadata,
 )
 from storage.wal import record
-from tests.fuzz import api_targets, selection_targets
+from tests.fuzz import api_targets, selection_targets, write_targets
 
 
 @dataclass(frozen=True)
@@ -366,6 +366,7 @@ def targets() -> dict[str, Target]:
         Target("protobuf_bodies", api_targets.protobuf_bodies, api_targets.BODIES),
         Target("protobuf_requests", api_targets.protobuf_requests, api_targets.REQUESTS),
         Target("stored_value", api_targets.stored_value, api_targets.BODIES),
+        Target("writes", write_targets.writes, write_targets.SEEDS),
         Target("accept_header", api_targets.accept_header, api_targets.ACCEPTED),
         Target("label_selector", selection_targets.label_selector, selection_targets.LABEL_SELECTORS),
         Target("field_selector", selection_targets.field_selector, selection_targets.FIELD_SELECTORS),

@@ -392,3 +392,50 @@ async def test_a_status_update_of_a_later_kind_keeps_metadata(api: Api) -> None:
     metadata = answer.json["metadata"]
     assert metadata["labels"] == {"l": "0"} and "finalizers" not in metadata
     assert "f:metadata" not in next(e for e in metadata["managedFields"] if e["manager"] == "s")["fieldsV1"]
+
+
+# -- applies that change nothing
+
+
+async def test_an_apply_that_changes_nothing_is_told_from_one_that_does(api: Api) -> None:
+    """Field case H3; that it was seen before is remembered of the version in which it was."""
+    body, query = {**DEPLOYMENT, "metadata": {"name": "d", "finalizers": []}}, {"fieldManager": "m"}
+    path = f"{DEPLOYMENTS}/d"
+    first = (await api.patch(path, body, APPLY, query=query)).json
+    async with api.watch(DEPLOYMENTS, resourceVersion=first["metadata"]["resourceVersion"]) as watch:
+        for _ in range(3):
+            assert (await api.patch(path, body, APPLY, query=query)).json == first
+        await api.patch(path, {"spec": {"paused": True}})
+        assert (await watch.next())["object"]["spec"]["paused"] is True
+    grown = {**body, "spec": {**body["spec"], "replicas": 4}}
+    assert (await api.patch(path, grown, APPLY, query=query)).json["spec"]["replicas"] == 4  # what is defaulted is nobody's
+
+
+async def test_what_changed_meanwhile_is_applied_again(api: Api) -> None:
+    query = {"fieldManager": "m", "force": "true"}
+    body = {**cm(), "data": {"k": "1"}}
+    for _ in range(3):
+        await api.patch(f"{CM}/a", body, APPLY, query=query)
+    await api.patch(f"{CM}/a", {"data": {"k": "2"}})
+    for _ in range(2):
+        assert (await api.patch(f"{CM}/a", body, APPLY, query=query)).json["data"] == {"k": "1"}
+    await api.patch(f"{CM}/a", {"data": {"k": "2"}})
+    unforced = await api.patch(f"{CM}/a", body, APPLY, query={"fieldManager": "m"})
+    assert unforced.status == 409
+    other = await api.patch(f"{CM}/a", {**cm(), "data": {"k": "2"}}, APPLY, query={"fieldManager": "n"})
+    assert [e["manager"] for e in other.json["metadata"]["managedFields"] if e["operation"] == "Apply"] == ["n"]
+    await api.delete(f"{CM}/a")
+    again = await api.patch(f"{CM}/a", body, APPLY, query=query)
+    assert again.status == 201
+
+
+async def test_an_unchanged_apply_is_asked_of_admission_each_time(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = {"fieldManager": "m"}
+    for _ in range(3):
+        await api.patch(f"{CM}/a", {**cm(), "data": {"k": "1"}}, APPLY, query=query)
+
+    async def refuse(attributes: Any) -> None:
+        raise status.forbidden("", "configmaps", "a", "not now")
+
+    monkeypatch.setattr(api.server.env.admission, "validate", refuse)
+    assert (await api.patch(f"{CM}/a", {**cm(), "data": {"k": "1"}}, APPLY, query=query)).status == 403
