@@ -58,9 +58,13 @@ class DefinitionKeeper:
         """``definition`` None: it is gone."""
         if definition is None:
             group = self._group_of.pop(name, "")
+            self._pauses.pop(name, None)
             self._accepted.get(group, {}).pop(name, None)
             self._conflicting.get(group, set()).discard(name)
             self._reconsider(group)
+            if not self._accepted.get(group):
+                self._accepted.pop(group, None)
+                self._conflicting.pop(group, None)
             return
         group = self._group_of[name] = objects.get(definition, "spec", "group", default="")
         accepted = objects.get(definition, "status", "acceptedNames", default={})
@@ -92,6 +96,7 @@ class DefinitionKeeper:
                     name = next(iter(self._waiting))
                     del self._waiting[name]
                     await self._attempt(name)
+                    await asyncio.sleep(0)  # at a start there may be thousands
         finally:
             for task in self._cleaning.values():
                 task.cancel()

@@ -86,7 +86,11 @@ def storage_version_hash(table: ResourceTable, info: ResourceInfo) -> str:
     stored."""
     if "list" not in info.verbs or "create" not in info.verbs:
         return ""
-    stored = table.storage_info(info) or info
+    stored = table.storage_info(info)
+    if stored is None:
+        if not info.builtin:
+            return ""  # its definition does not serve the version in which it stores
+        stored = info
     digest = hashlib.sha256(f"{stored.group}/{stored.version}/{stored.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 

@@ -76,8 +76,15 @@ class ResourceEndpoint:
         store = self._registry.store(group, version, resource)
         if store is None:
             return None
+        if len(self._scopes) > len(self._registry.table):
+            self._drop_stale_scopes()
         found = self._scopes[key] = ResourceScope(store, self._schemas)
         return found
+
+    def _drop_stale_scopes(self) -> None:
+        """Those of custom resources that went and were not asked for since."""
+        table = self._registry.table
+        self._scopes = {key: scope for key, scope in self._scopes.items() if table.lookup(*key) is scope.info}
 
     async def _serve(self, info: RequestInfo, context: RequestContext, receive: Receive, send: Send) -> None:
         if info.verb == "proxy":

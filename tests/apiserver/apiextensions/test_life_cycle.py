@@ -135,3 +135,28 @@ async def test_groups_of_the_project_need_an_approval(api: Api) -> None:
     name = "KubernetesAPIApprovalPolicyConformant"
     found = await until(api, f"{CRDS}/gadgets.demo.k8s.io", lambda answer: bool(condition(answer, name)))
     assert condition(found, name)["reason"] == "UnapprovedAnnotation"
+
+
+async def test_a_version_that_is_stored_but_not_served_can_be_written_and_has_no_hash(api: Api) -> None:
+    await established(api, definition(version("v1", served=False), version("v2", storage=False)))
+    [resource] = (await api.get("/apis/demo.test/v2")).json["resources"]
+    assert "storageVersionHash" not in resource
+    made = await api.created("/apis/demo.test/v2/namespaces/ns-a/gadgets", gadget("g1", "v2"))
+    assert made["apiVersion"] == "demo.test/v2"
+    stored = api.server.objects.storages()["demo.test/gadgets"].get_now("ns-a/g1")
+    assert stored is not None
+    assert b'"demo.test/v1"' in stored.raw
+    await api.delete(f"{CRDS}/{NAME}")
+    await until(api, f"{CRDS}/{NAME}", lambda found: found.status == 404)
+
+
+async def test_nothing_is_kept_of_definitions_that_went(api: Api) -> None:
+    for _ in range(3):
+        await established(api, definition())
+        await api.created(GADGETS, gadget())
+        await api.delete(f"{CRDS}/{NAME}")
+        await until(api, f"{CRDS}/{NAME}", lambda found: found.status == 404)
+    assert "demo.test/gadgets" not in api.server.objects.storages()
+    assert api.server.table.lookup("demo.test", "v1", "gadgets") is None
+    assert not api.server.schemas.has_kind("demo.test", "v1", "Gadget")
+    assert api.server.table.versions("demo.test") == []
