@@ -32,6 +32,10 @@ STREAMS = frozenset(("log", "exec", "attach", "portforward", "proxy"))
 #: Pods that a disruption budget remembers as being evicted (upstream's MaxDisruptedPodSize).
 DISRUPTED_PODS_MAX = 2_000
 
+#: after which an eviction may be tried again whose budget's controller has not caught up yet
+PROCESSING_SECONDS = 10
+
+_SEVERAL_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 _WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
@@ -167,8 +171,7 @@ async def evict(scope: ResourceScope, registry: Registry, context: RequestContex
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "CreateOptions")
     eviction = await scopes.decode_apart(scope.schemas, _EVICTION, "Eviction", body, options, context)
-    said = eviction["metadata"].get("name") or info.name
-    if said != info.name:
+    if eviction["metadata"].get("name", "") != info.name:
         raise status.bad_request("name in URL does not match name in Eviction object")
     deleting = _delete_options(eviction.get("deleteOptions") or {}, options.dry_run)
     if errors := validate_options(deleting):
@@ -211,7 +214,7 @@ async def _spend_budget(registry: Registry, write: Write, namespace: str, pod: O
     if not matching:
         return
     if len(matching) > 1:
-        raise status.internal_error("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
+        raise StatusError(status.failure(500, "", _SEVERAL_BUDGETS))
     budget = matching[0]
     name, pod_name = budget["metadata"]["name"], pod["metadata"]["name"]
     ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in objects.get(pod, "status", "conditions", default=[]))
@@ -221,15 +224,21 @@ async def _spend_budget(registry: Registry, write: Write, namespace: str, pod: O
     async def spend(current: Object) -> Object:
         found_status = current.get("status") or {}
         if found_status.get("observedGeneration", 0) < current["metadata"].get("generation", 0):
-            raise _too_many(name, f"The disruption budget {name} is still being processed by the server.")
+            raise _too_many(f"The disruption budget {name} is still being processed by the server.", PROCESSING_SECONDS)
         allowed = found_status.get("disruptionsAllowed", 0)
         disrupted = found_status.get("disruptedPods") or {}
-        if allowed <= 0:
-            healthy, desired = found_status.get("currentHealthy", 0), found_status.get("desiredHealthy", 0)
-            raise _too_many(name, f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
+        if allowed < 0:
+            raise status.forbidden("policy", "poddisruptionbudget", name, "pdb disruptions allowed is negative")
         if len(disrupted) > DISRUPTED_PODS_MAX:
-            raise _too_many(name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
-        current["status"] = {**found_status, "disruptionsAllowed": allowed - 1, "disruptedPods": {**disrupted, pod_name: now}}
+            why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+            raise status.forbidden("policy", "poddisruptionbudget", name, why)
+        if allowed == 0:
+            healthy, desired = found_status.get("currentHealthy", 0), found_status.get("desiredHealthy", 0)
+            raise _too_many(f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
+        spent = {**found_status, "disruptionsAllowed": allowed - 1, "disruptedPods": {**disrupted, pod_name: now}}
+        if allowed == 1:
+            spent["conditions"] = _none_allowed(found_status, now)
+        current["status"] = spent
         return current
 
     await budgets.update(write, namespace, name, spend, subresource="status")
@@ -243,8 +252,32 @@ def _tolerates_unready(budget: Object) -> bool:
     return bool(found.get("desiredHealthy", 0) > 0 and found.get("currentHealthy", 0) >= found.get("desiredHealthy", 0))
 
 
-def _too_many(budget: str, why: str) -> StatusError:
-    error = status.too_many_requests(_WOULD_VIOLATE, 0)
-    error.status["details"] = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
-    error.headers.pop("Retry-After", None)
+def _none_allowed(budget_status: Object, now: str) -> list[Object]:
+    """The conditions of a budget of which nothing is left. A time moves only with the status."""
+    conditions = []
+    since = now
+    for condition in budget_status.get("conditions") or []:
+        if condition.get("type") != "DisruptionAllowed":
+            conditions.append(condition)
+        elif condition.get("status") == "False":
+            since = condition.get("lastTransitionTime", now)
+    found = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "reason": "InsufficientPods",
+        "message": "",
+        "observedGeneration": budget_status.get("observedGeneration", 0),
+        "lastTransitionTime": since,
+    }
+    return [*conditions, found]
+
+
+def _too_many(why: str, retry_after_seconds: int = 0) -> StatusError:
+    error = status.too_many_requests(_WOULD_VIOLATE, retry_after_seconds)
+    details = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
+    if retry_after_seconds:
+        error.status["details"] = {**details, "retryAfterSeconds": retry_after_seconds}
+    else:
+        error.status["details"] = details
+        error.headers.pop("Retry-After", None)
     return error
