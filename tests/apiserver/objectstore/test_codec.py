@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,3 +45,20 @@ def test_the_stored_form_has_no_version_and_its_argument_stays() -> None:
     obj = {"kind": "K", "metadata": {"name": "n", "resourceVersion": "7"}, "spec": 1, "apiVersion": "v1"}
     assert codec.encode(obj) == b'{"apiVersion":"v1","kind":"K","metadata":{"name":"n"},"spec":1}'
     assert obj["metadata"] == {"name": "n", "resourceVersion": "7"}
+
+
+@given(st.dictionaries(st.text(), st.text(), max_size=4), st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=4))
+def test_labels_and_metadata_are_those_of_the_whole_object(labels: dict[str, str], spec: dict[str, Any]) -> None:
+    metadata = {"name": "a", "labels": labels}
+    obj = {"apiVersion": "v1", "kind": "Thing", "metadata": metadata, "spec": spec, "metadata2": {"labels": {"x": "y"}}}
+    raw = codec.served(codec.encode(obj), 7)
+    assert codec.labels_of(raw) == labels
+    assert orjson.loads(codec.metadata_of(raw)) == {**metadata, "resourceVersion": "7"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "seen"), [(b'{"a":1,"b":"c"}', {"b": "c"}), (b"[]", None), (b"null", None), (b'{"a":null}', {}), (b'"x"', None)]
+)
+def test_labels_that_are_none_break_nothing(labels: bytes, seen: dict[str, str] | None) -> None:
+    """Somebody wrote them past the API; the changes of all objects come through here."""
+    assert codec.labels_of(b'{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a","labels":%b}}' % labels) == seen
