@@ -15,7 +15,13 @@ from apiserver.resources.columns import Printer
 from apiserver.resources.resource_info import Column
 
 #: what a definition without columns shows beside the name (apihelpers ``getColumnsForVersion``)
-_AGE: Object = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp", "description": columns.AGE.description}
+_AGE: Object = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp", "documented": columns.AGE.documented}
+#: what its Scale shows
+_SCALE: tuple[Object, ...] = (
+    {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas", "description": "Number of desired replicas"},
+    {"name": "Available", "type": "integer", "jsonPath": ".status.replicas", "description": "Number of actual replicas"},
+    _AGE,
+)
 
 Cell = Callable[[Any, float], Any]
 
@@ -39,6 +45,7 @@ def printer(asked: Sequence[Object]) -> Printer:
                 format=column.get("format") or "",
                 description=column.get("description") or f"Custom resource definition column (in JSONPath format): {path}",
                 priority=column.get("priority") or 0,
+                documented=column.get("documented") or "",
             )
         )
 
@@ -46,6 +53,10 @@ def printer(asked: Sequence[Object]) -> Printer:
         return [columns.name(obj), *(_cell(path, cell, obj, now) for path, cell in cells)]
 
     return Printer(columns=tuple(shown), cells=row)
+
+
+def scale_printer() -> Printer:
+    return printer(_SCALE)
 
 
 def _cell(path: JsonPath, cell: Cell, obj: Object, now: float) -> Any:

@@ -52,7 +52,11 @@ def table(
 
 def table_of_kind(scope: ResourceScope, negotiated: Negotiated, context: RequestContext, obj: Object, group: str, kind: str) -> Object:
     """Of what a subresource answers where that is a kind of its own."""
-    printer = printer_of_kind(group, kind, minor_of(scope.schemas.kubernetes_version))
+    return table_by(printer_of_kind(group, kind, minor_of(scope.schemas.kubernetes_version)), scope, negotiated, context, obj)
+
+
+def table_by(printer: Printer, scope: ResourceScope, negotiated: Negotiated, context: RequestContext, obj: Object) -> Object:
+    """Of one object, with other columns than those of the resource."""
     metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
     definitions = printer.definitions(scope.schemas.description_of)
     return _table(scope, printer, definitions, negotiated, context, [obj], metadata)

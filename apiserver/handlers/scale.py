@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from apiserver.apiextensions import printing
 from apiserver.handlers import custom_scales, forms, response
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.create import check_namespace
@@ -37,7 +38,10 @@ async def serve(scope: ResourceScope, context: RequestContext, receive: Receive,
     else:
         answer = await _write(scope, context, receive, limit_bytes)
     if negotiated.form is negotiation.Form.TABLE:
-        answer = forms.table_of_kind(scope, negotiated, context, answer, "autoscaling", "Scale")
+        if scope.info.custom is not None:
+            answer = forms.table_by(printing.scale_printer(), scope, negotiated, context, answer)
+        else:
+            answer = forms.table_of_kind(scope, negotiated, context, answer, "autoscaling", "Scale")
     elif negotiated.form is negotiation.Form.METADATA:
         answer = forms.partial(answer, negotiated.version)
     elif negotiated.form is negotiation.Form.METADATA_LIST:

@@ -55,6 +55,9 @@ async def test_scale_is_a_view_of_the_paths_that_the_definition_names(api: Api) 
     assert (found["kind"], found["apiVersion"]) == ("Scale", "autoscaling/v1")
     assert found["metadata"]["uid"] == made["metadata"]["uid"]
     assert (found["spec"], found["status"]) == ({"replicas": 2}, {"replicas": 1, "selector": "a=b"})
+    table = (await api.get(f"{GADGETS}/g1/scale", headers=TABLE)).json
+    assert [c["name"] for c in table["columnDefinitions"]] == ["Name", "Desired", "Available", "Age"]
+    assert table["rows"][0]["cells"][:3] == ["g1", 2, 1]
     refused = await api.patch(f"{GADGETS}/g1/scale", {"spec": {"replicas": -1}})
     assert refused.status == 422, refused.body
     assert "should be a non-negative integer" in refused.message
