@@ -18,7 +18,7 @@ from apiserver.registry.environment import Write
 from apiserver.request import body as request_body
 from apiserver.request import options as request_options
 from apiserver.request.body import Receive
-from apiserver.request.negotiation import YAML, body_type
+from apiserver.request.negotiation import JSON, body_type
 from apiserver.request.options import META_GROUP, list_options
 from apiserver.request.request_context import RequestContext
 from apiserver.schemas import json_bodies
@@ -125,7 +125,7 @@ def _from_body(body: bytes, context: RequestContext) -> DeleteOptions:
     try:
         value = json_bodies.parse(body_json(body, media_type, "DeleteOptions")).value
     except ValueError as error:
-        prefix = "" if media_type == YAML else "couldn't get version/kind; json parse error: "
+        prefix = "couldn't get version/kind; json parse error: " if media_type == JSON else ""
         raise status.bad_request(f"{prefix}{error}") from error
     if value is None:
         value = {}

@@ -275,8 +275,21 @@ def json_of(body: bytes, media_type: str, kind: str, api_version: str = "v1") ->
     try:
         return body_json(body, media_type, kind, api_version)
     except ValueError as error:
+        if media_type == PROTOBUF:
+            raise _undecoded(error, body, kind) from error
         prefix = "" if media_type == YAML else "couldn't get version/kind; "
         raise unrecognized(kind, f"{prefix}{str(error).removeprefix(request_body.YAML_PREFIX)}", body) from error
+
+
+def _undecoded(error: ValueError, body: bytes, kind: str) -> status.StatusError:
+    """What a protobuf body that does not decode is told: with the kind that it says, where it gets as far as that."""
+    from apiserver.schemas import protobuf
+
+    if not isinstance(error, (protobuf.MessageError, protobuf.UnknownKindError)):
+        return unrecognized(kind, str(error), body)
+    unknown = isinstance(error, protobuf.UnknownKindError)
+    why = no_kind(error.kind, error.api_version, SCHEME) if unknown else str(error)
+    return cannot_be_handled(error.kind, error.api_version.rpartition("/")[2], kind, why)
 
 
 def kind_info(group: str, version: str, kind: str) -> ResourceInfo:

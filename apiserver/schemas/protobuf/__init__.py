@@ -6,16 +6,18 @@ holds them so. ``encode`` writes the very bytes that Kubernetes' generated Go co
 sorted by key, what cannot be nil even where it is zero. Custom resources have no protobuf form (``message_of`` answers None).
 
 Read: ``decode``, ``to_json``. Write: ``encode``, and for bytes that are kept by object ``encode_message`` with ``envelope``.
-Facts about messages: ``table``. Errors: ``ProtobufError``, ``UnknownKindError``.
+Facts about messages: ``table``. Errors: ``ProtobufError``, and of it ``MessageError`` and
+``UnknownKindError``, which know the kind that was said.
 """
 
 from apiserver.schemas.protobuf.decoding import decode, to_json
 from apiserver.schemas.protobuf.encoding import encode, encode_message, envelope, envelope_start
 from apiserver.schemas.protobuf.table import MAGIC, message_of
-from apiserver.schemas.protobuf.wire import ProtobufError, UnknownKindError
+from apiserver.schemas.protobuf.wire import MessageError, ProtobufError, UnknownKindError
 
 __all__ = [
     "MAGIC",
+    "MessageError",
     "ProtobufError",
     "UnknownKindError",
     "decode",

@@ -14,7 +14,7 @@ import orjson
 from apiserver.machinery.objects import Object
 from apiserver.schemas.protobuf import special, table, wire
 from apiserver.schemas.protobuf.table import MAGIC, Field
-from apiserver.schemas.protobuf.wire import ProtobufError, UnknownKindError
+from apiserver.schemas.protobuf.wire import MessageError, ProtobufError, UnknownKindError
 
 #: Messages within messages; the deepest published type without recursion has about 12.
 DEPTH_MAX = 64
@@ -29,11 +29,13 @@ def to_json(body: bytes, default: tuple[str, str] = ("", "")) -> bytes:
 
 def decode(body: bytes, default: tuple[str, str] = ("", "")) -> Object:
     """The object in its JSON form; ``default`` is the apiVersion and kind of one that does not say them. Raises ProtobufError for what is
-    damaged, and for kinds without a published message (UnknownKindError)."""
+    damaged (MessageError where that is behind the envelope), and for kinds without a published message (UnknownKindError)."""
     if not body:
         raise ProtobufError("empty data")
     if body[:4] != MAGIC:
         raise ProtobufError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+    if body == MAGIC:
+        raise ProtobufError("empty body")
     api_version = kind = ""
     raw = b""
     for number, encoding, value in wire.fields(body[4:]):
@@ -50,11 +52,14 @@ def decode(body: bytes, default: tuple[str, str] = ("", "")) -> Object:
     if message is None and not (api_version and kind):
         raise ProtobufError("the protobuf message names no apiVersion and kind")
     if message is None:
-        raise UnknownKindError(f"no protobuf form of {api_version}, Kind={kind} is known")
+        raise UnknownKindError(api_version, kind)
     from apiserver.schemas.protobuf import message_reader  # which falls back on what is here
 
     type_meta = {"apiVersion": api_version, "kind": kind} if api_version else {"kind": kind}
-    return {**type_meta, **message_reader.read(message, raw)}
+    try:
+        return {**type_meta, **message_reader.read(message, raw)}
+    except ProtobufError as error:
+        raise MessageError(api_version, kind, str(error)) from error
 
 
 def decode_message(message: str, data: bytes, depth: int = 0) -> Any:

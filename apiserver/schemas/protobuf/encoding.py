@@ -35,7 +35,7 @@ def encode(obj: Object) -> bytes:
     api_version, kind = obj.get("apiVersion", ""), obj["kind"]  # the oldest documents of discovery have no version
     message = table.message_of(api_version, kind)
     if message is None:
-        raise UnknownKindError(f"no protobuf form of {api_version}, Kind={kind} is known")
+        raise UnknownKindError(api_version, kind)
     return envelope(api_version, kind, encode_message(message, obj))
 
 

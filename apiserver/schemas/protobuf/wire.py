@@ -16,8 +16,24 @@ class ProtobufError(ValueError):
     """The bytes, or the object, are not what they claim to be; the text is for the client."""
 
 
-class UnknownKindError(ProtobufError):
+class SaidKindError(ProtobufError):
+    """The envelope is whole and says its kind; what is wrong is behind it."""
+
+    def __init__(self, api_version: str, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.api_version = api_version
+        self.kind = kind
+
+
+class UnknownKindError(SaidKindError):
     """No message is published for the kind."""
+
+    def __init__(self, api_version: str, kind: str) -> None:
+        super().__init__(api_version, kind, f"no protobuf form of {api_version}, Kind={kind} is known")
+
+
+class MessageError(SaidKindError):
+    """The object's own message is damaged."""
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
