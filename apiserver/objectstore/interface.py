@@ -135,7 +135,12 @@ class StoredObject:
         kept = self._fields
         if kept is not None and kept[0] == fields_of:
             return kept[1]
-        found = {} if fields_of is None else fields_of(self._decoded or codec.decode(self.raw))
+        try:
+            found = {} if fields_of is None else fields_of(self._decoded or codec.decode(self.raw))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            # Its parts are not of the kinds that they should be, so that somebody has written it past the API: it has no fields to be
+            # selected by. The changes of all objects come through here, which one of them must not end.
+            found = {}
         namespace, _, name = self.path.rpartition("/")
         found["metadata.name"], found["metadata.namespace"] = name, namespace
         self._fields = (fields_of, found)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.config import ServerConfig
+from storage.api import PutRequest
 from tests.apiserver.api import JSON_PATCH, Api, running
 
 CM = "/api/v1/namespaces/ns-a/configmaps"
@@ -303,3 +304,19 @@ async def test_a_watch_that_begins_with_what_is_there_in_the_old_way_marks_its_e
         added, bookmark = await watch.take(2)
     assert (added["type"], bookmark["type"]) == ("ADDED", "BOOKMARK")
     assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_an_object_that_is_none_of_its_kind_ends_no_watch(api: Api) -> None:
+    """Somebody has put it into the store past the API: it matches no selector, and what follows arrives."""
+    pods = "/api/v1/namespaces/ns-a/pods"
+    version = (await api.get(pods)).json["metadata"]["resourceVersion"]
+    async with (
+        api.watch("/api/v1/pods", resourceVersion=version, fieldSelector="spec.nodeName=n1,status.phase=Pending") as by_field,
+        api.watch("/api/v1/pods", resourceVersion=version, labelSelector="a") as by_label,
+    ):
+        value = b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"odd","namespace":"ns-a","labels":[1]},"spec":[],"status":7}'
+        await api.kv.put(PutRequest(key=b"/registry/pods/ns-a/odd", value=value))
+        spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n1"}
+        await api.created(pods, {"metadata": {"name": "a", "labels": {"a": "b"}}, "spec": spec})
+        found = [await watch.next() for watch in (by_field, by_label)]
+    assert [(e["type"], e["object"]["metadata"]["name"]) for e in found] == [("ADDED", "a"), ("ADDED", "a")]

@@ -47,7 +47,7 @@ def test_the_stored_form_has_no_version_and_its_argument_stays() -> None:
     assert obj["metadata"] == {"name": "n", "resourceVersion": "7"}
 
 
-@given(st.dictionaries(st.text(), st.text(), max_size=4), st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=4))
+@given(st.dictionaries(st.text(), st.text(), max_size=4), st.dictionaries(_TEXT, _JSON, max_size=4))
 def test_labels_and_metadata_are_those_of_the_whole_object(labels: dict[str, str], spec: dict[str, Any]) -> None:
     metadata = {"name": "a", "labels": labels}
     obj = {"apiVersion": "v1", "kind": "Thing", "metadata": metadata, "spec": spec, "metadata2": {"labels": {"x": "y"}}}
