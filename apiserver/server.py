@@ -98,6 +98,7 @@ class ApiServer:
         self.registry.storage("", "services").claims_of = service_allocators.claims_of
         self.definitions = DefinitionRegistrar(self.registry, self.schemas)
         self.access: Access = build_access(config, self.registry)
+        self.env.authorizer = self.access.authorizer
         self.env.authorize_create = CreateAuthorization(self.access.authorizer)
         admission = build_admission_chain(
             self.access.cached,

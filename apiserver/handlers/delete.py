@@ -21,6 +21,7 @@ from apiserver.request.body import Receive
 from apiserver.request.negotiation import JSON, body_type
 from apiserver.request.options import META_GROUP, list_options
 from apiserver.request.request_context import RequestContext
+from apiserver.resources.table import minor_of
 from apiserver.schemas import json_bodies
 
 #: Kinds that answer a delete with the object rather than a Status (upstream's ReturnDeletedObject).
@@ -42,11 +43,19 @@ _RETURN_OBJECT = frozenset(
 )
 
 
+#: the minor in which the gate AllowUnsafeMalformedObjectDeletion is on by default; before, the option is ignored
+IGNORE_READ_ERROR_SINCE = 37
+
+
 async def delete(scope: ResourceScope, context: RequestContext, receive: Receive, send: Send, limit_bytes: int) -> None:
     negotiated = scope.negotiate(context)
     info = context.info
     options = await read_options(context, receive, limit_bytes)
     namespace = info.namespace if scope.info.namespaced else ""
+    if options.ignore_store_read_error and minor_of(scope.schemas.kubernetes_version) >= IGNORE_READ_ERROR_SINCE:
+        await scope.store.delete_unreadable(write_of(context, options), namespace, info.name)
+        await response.send_object(send, context, 200, negotiated, deleted_status(scope, info.name, {}))
+        return
     done = await scope.store.delete(write_of(context, options), namespace, info.name, options)
     returns_object = (scope.info.group, scope.info.resource) in _RETURN_OBJECT
     if returns_object or not done.gone:
@@ -112,6 +121,7 @@ def _from_query(context: RequestContext) -> DeleteOptions:
         uid=request_options.text(query, "uid") or None,
         resource_version=request_options.text(query, "resourceVersion") or None,
         dry_run=list(query.get("dryRun", ())),
+        ignore_store_read_error=bool(request_options.boolean(query, deletion.IGNORE_READ_ERROR)),
     )
 
 
@@ -143,6 +153,7 @@ def _from_body(body: bytes, context: RequestContext) -> DeleteOptions:
         uid=_typed(preconditions, "uid", str, "Preconditions.preconditions"),
         resource_version=_typed(preconditions, "resourceVersion", str, "Preconditions.preconditions"),
         dry_run=list(_typed(value, "dryRun", list) or ()),
+        ignore_store_read_error=bool(_typed(value, deletion.IGNORE_READ_ERROR, bool)),
     )
 
 

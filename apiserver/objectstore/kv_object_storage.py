@@ -253,6 +253,25 @@ class KvObjectStorage:
         await self._source.see_own(answer.header.revision)
         return answer.header.revision
 
+    async def delete_unreadable(self, path: str, *, dry_run: bool = False) -> bool:
+        """Delete an object because its value cannot be read; False where it can. Raises KeyNotFoundError."""
+        while True:
+            try:
+                if await self.get(path) is None:
+                    raise KeyNotFoundError(path)
+                return False
+            except UnreadableObjectError as error:
+                if dry_run or await self._delete_version(path, error.revision):
+                    return True
+
+    async def _delete_version(self, path: str, revision: int) -> bool:
+        key = self._key(path)
+        compare = api.Compare(key=key, target=api.CompareTarget.MOD, operand=revision)
+        answer = await self._kv.txn(api.TxnRequest(compare=(compare,), success=(api.DeleteRangeRequest(key=key),)))
+        if answer.succeeded:
+            await self._source.see_own(answer.header.revision)
+        return answer.succeeded
+
     async def guaranteed_update(
         self, path: str, change: Callable[[StoredObject], Awaitable[dict[str, Any] | None]]
     ) -> StoredObject:

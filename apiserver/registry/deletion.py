@@ -15,6 +15,8 @@ from apiserver.machinery.objects import Object
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 
+IGNORE_READ_ERROR = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 
@@ -28,6 +30,8 @@ class DeleteOptions:
     uid: str | None = None
     resource_version: str | None = None
     dry_run: list[str] = field(default_factory=list)
+    #: delete an object whose stored value cannot be read, and no other
+    ignore_store_read_error: bool = False
 
     def copy(self) -> DeleteOptions:
         return DeleteOptions(
@@ -37,6 +41,7 @@ class DeleteOptions:
             uid=self.uid,
             resource_version=self.resource_version,
             dry_run=list(self.dry_run),
+            ignore_store_read_error=self.ignore_store_read_error,
         )
 
     def as_object(self) -> dict[str, Any]:
@@ -59,6 +64,18 @@ def validate_options(options: DeleteOptions) -> list[FieldError]:
         errors.append(field_errors.not_supported("propagationPolicy", options.propagation_policy, [*_POLICIES, "nil"]))
     if options.dry_run and any(value != "All" for value in options.dry_run):
         errors.append(field_errors.not_supported("dryRun", options.dry_run, ["All"]))
+    if options.ignore_store_read_error:
+        others = {
+            "propagationPolicy": options.propagation_policy,
+            "orphanDependents": options.orphan_dependents,
+            "gracePeriodSeconds": options.grace_period_seconds,
+            "preconditions": options.uid if options.uid is not None else options.resource_version,
+        }
+        errors += [
+            field_errors.invalid(IGNORE_READ_ERROR, True, f"cannot be set together with .{name}")
+            for name, value in others.items()
+            if value is not None
+        ]
     return errors
 
 

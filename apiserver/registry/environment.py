@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from apiserver.admission.interfaces import AdmissionAttributes
 from apiserver.authentication.user import UserInfo
+from apiserver.authorization.authorizer import Authorizer
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.kv_object_storage import KvObjectStorage
 from apiserver.resources.resource_info import ResourceInfo
@@ -77,6 +78,8 @@ class Environment:
     namespaces: KvObjectStorage | None = None
     #: raises 403 where the user may not create the named object, which a PUT or an apply is about to do; None: everybody may
     authorize_create: Callable[[UserInfo, ResourceInfo, str, str], None] | None = None
+    #: of what is asked for beside the request itself (a deletion of what cannot be read)
+    authorizer: Authorizer | None = None
     #: takes fields out of an object that the served Kubernetes does not have; None where it has all that defaults may set
     drop_unserved: Callable[[ResourceInfo, Object], None] | None = None
     #: the schemas of the served Kubernetes, a ``SchemaSet``, for definitions of custom resources

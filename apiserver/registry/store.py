@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from apiserver.admission.interfaces import AdmissionAttributes, Operation
+from apiserver.authorization.authorizer import Attributes, Decision
 from apiserver.machinery import field_errors, go_json, managed_fields, object_meta_validation, objects, resource_version, status
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
@@ -31,6 +32,8 @@ LOST_RACES_MAX = 16
 Build = Callable[[Object], Awaitable[Object]]
 
 STATUS = "status"
+#: the verb of a deletion of what cannot be read
+UNSAFE_DELETE = "unsafe-delete-ignore-read-errors"
 
 _VERSION_ON_CREATE = "resourceVersion should not be set on objects to be created"
 
@@ -444,6 +447,27 @@ class Store:
                 done = await self._delete_version(write, namespace, name, path, current, options)
             if done is not None:
                 return done
+
+    async def delete_unreadable(self, write: Write, namespace: str, name: str) -> None:
+        """Delete an object whose stored value cannot be read, without any of what a deletion usually asks of it: admission, finalizers,
+        preconditions. Raises StatusError: 403 for whoever may not do just this, 409 where the object can be read."""
+        attributes = Attributes(
+            user=write.user,
+            verb=UNSAFE_DELETE,
+            group=self.info.group,
+            version=self.info.version,
+            namespace=namespace,
+            resource=self.info.resource,
+            name=name,
+        )
+        decision, reason = self.env.authorizer.authorize(attributes) if self.env.authorizer is not None else (Decision.NO_OPINION, "")
+        if decision is not Decision.ALLOW:
+            why = f'not permitted to do "{UNSAFE_DELETE}", reason: {reason}'
+            raise status.forbidden(self.info.group, self.info.resource, name, why)
+        with as_statuses(self.info, name):
+            if not await self.storage.delete_unreadable(self.path(namespace, name), dry_run=write.dry_run):
+                why = "it can be read: delete it as usual, without ignoreStoreReadErrorWithClusterBreakingPotential"
+                raise status.conflict(self.info.group, self.info.resource, name, why)
 
     async def _delete_version(
         self, write: Write, namespace: str, name: str, path: str, current: StoredObject, options: DeleteOptions

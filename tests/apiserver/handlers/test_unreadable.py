@@ -67,3 +67,40 @@ async def test_a_watch_goes_on(api: Api) -> None:
             ("DELETED", "open"),
             ("ADDED", "later"),
         ]
+
+
+OPTION = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
+
+async def test_it_can_be_deleted_by_whoever_means_it(api: Api) -> None:
+    answer = await api.delete(f"{SECRETS}/locked", {OPTION: True, "dryRun": ["All"]})
+    assert answer.status == 200 and await stored(api) == ENCRYPTED
+    answer = await api.delete(f"{SECRETS}/locked", query={OPTION: "true"})
+    assert (answer.status, answer.json["status"], answer.json["details"]) == (200, "Success", {"name": "locked", "kind": "secrets"})
+    assert (await api.get(f"{SECRETS}/locked")).status == 404
+    assert (await api.delete(f"{SECRETS}/locked", {OPTION: True})).status == 404
+    assert (await api.delete(f"{SECRETS}/open", {OPTION: True})).status == 409
+    assert (await api.get(f"{SECRETS}/open")).status == 200
+
+
+async def test_to_delete_is_not_to_delete_what_cannot_be_read(api: Api) -> None:
+    rules = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["delete"]}]
+    await api.created("/apis/rbac.authorization.k8s.io/v1/clusterroles", {"metadata": {"name": "deleter"}, "rules": rules})
+    binding = {
+        "metadata": {"name": "deleter"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "deleter"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}],
+    }
+    await api.created("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+    answer = await api.delete(f"{SECRETS}/locked", {OPTION: True}, token="alice-token")
+    assert answer.status == 403 and 'not permitted to do "unsafe-delete-ignore-read-errors"' in answer.message
+    assert await stored(api) == ENCRYPTED
+
+
+async def test_it_goes_with_no_other_option(api: Api) -> None:
+    answer = await api.delete(f"{SECRETS}/locked", {OPTION: True, "gracePeriodSeconds": 0, "propagationPolicy": "Orphan"})
+    assert answer.status == 422
+    assert [cause["message"].rpartition(": ")[2] for cause in answer.causes] == [
+        "cannot be set together with .propagationPolicy",
+        "cannot be set together with .gracePeriodSeconds",
+    ]
