@@ -11,12 +11,14 @@ from apiserver.handlers import protobuf_answers, reading, response
 from apiserver.schemas import protobuf
 from apiserver.schemas.protobuf import decoding, table
 from tests.apiserver.api import MERGE, Answer, Api, Watch, running
+from tests.apiserver.apiextensions.definitions import CRDS, GADGETS, NAME, condition, definition, gadget, until, version
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPT = {"accept": PROTOBUF}
 NS = "/api/v1/namespaces/ns-a"
 CM, PODS = f"{NS}/configmaps", f"{NS}/pods"
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}}
+SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 METADATA = "as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 
 
@@ -133,11 +135,11 @@ async def test_other_versions_of_an_object(api: Api) -> None:
     path = "/apis/autoscaling/{}/namespaces/ns-a/horizontalpodautoscalers"
     await api.created(path.format("v1"), {"metadata": {"name": "h"}, "spec": spec})
     for _ in range(2):
-        for version in ("v1", "v2"):
+        for served in ("v1", "v2"):
             for suffix in ("", "/h"):
-                answer = read(await api.get(path.format(version) + suffix, headers=ACCEPT))
-                as_json = (await api.get(path.format(version) + suffix)).json
-                assert answer["apiVersion"] == f"autoscaling/{version}"
+                answer = read(await api.get(path.format(served) + suffix, headers=ACCEPT))
+                as_json = (await api.get(path.format(served) + suffix)).json
+                assert answer["apiVersion"] == f"autoscaling/{served}"
                 assert same(answer, as_json)
 
 
@@ -295,3 +297,29 @@ async def test_every_built_in_kind_that_is_listed_has_a_protobuf_form(api: Api) 
         answer = await api.get(path, headers=ACCEPT)
         assert answer.status == 200, path
         assert same(read(answer), (await api.get(path)).json), path
+
+
+async def test_custom_resources_have_no_protobuf_form_but_their_metadata_have(api: Api) -> None:
+    definition_as_protobuf = protobuf.encode(definition(version(subresources={"scale": SCALE})))
+    created = await api.post(CRDS, definition_as_protobuf, content_type=PROTOBUF, headers=ACCEPT)
+    assert (created.status, read(created)["spec"]["group"]) == (201, "demo.test")
+    await until(api, f"{CRDS}/{NAME}", lambda answer: condition(answer, "Established").get("status") == "True")
+    one = await api.created(GADGETS, gadget(spec={"replicas": 1}))
+
+    for path in (GADGETS, f"{GADGETS}/g1", f"{GADGETS}/g1/scale"):
+        refused = await api.get(path, headers=ACCEPT)
+        assert (refused.status, read(refused)["reason"]) == (406, "NotAcceptable"), path
+        assert read(refused)["message"].startswith("only the following media types are accepted: application/json, "), path
+        either = await api.get(path, headers={"accept": f"{PROTOBUF},*/*;q=0.1"})
+        assert (either.status, either.headers["content-type"]) == (200, ["application/json"]), path
+    assert (await api.get(GADGETS, query="watch=1", headers=ACCEPT)).status == 406
+
+    metadata = read(await api.get(f"{GADGETS}/g1", headers={"accept": f"{PROTOBUF};{METADATA}"}))
+    assert (metadata["kind"], metadata["metadata"]["uid"]) == ("PartialObjectMetadata", one["metadata"]["uid"])
+    listed = read(await api.get(GADGETS, headers={"accept": f"{PROTOBUF};as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}))
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["g1"]
+    async with api.watch(GADGETS, {"accept": f"{PROTOBUF};{METADATA},application/json"}) as watch:
+        type_, obj = await Frames(watch).next()
+        assert (type_, obj["kind"], obj["metadata"]["name"]) == ("ADDED", "PartialObjectMetadata", "g1")
+    body = await api.post(GADGETS, CONFIG_MAP, content_type=PROTOBUF)
+    assert (body.status, body.reason) == (400, "BadRequest")
