@@ -33,6 +33,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "a merge patch that is a list",
         "a merge patch of another type",
         "a merge patch of a number",
+        "a json patch that is an object",
         "a review without attributes",
         "a review of two things",
         "an object that is too large",
@@ -50,7 +51,6 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "delete with a list",
         "delete with another kind",
         "delete with negative grace",
-        "bind to no node",
         "a chunk of a wrong size",
     ),
     MEDIA_TYPES: (

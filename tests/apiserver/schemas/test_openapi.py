@@ -268,3 +268,54 @@ def test_numbers_and_booleans_of_the_protobuf_form() -> None:
     assert one(one(schema, 21), 2) == 1
     assert one(one(one(one(schema, 23), 1), 22), 1) == b"string"
     assert json.loads(one(one(schema, 20), 2)) == "x"
+
+
+@pytest.mark.parametrize("version", [KUBERNETES_VERSIONS[0], KUBERNETES_VERSIONS[-1]])
+def test_every_field_of_every_kind_can_be_explained(version: str) -> None:
+    """What ``kubectl explain --recursive`` walks: from each kind through every property to the bottom, each saying its type."""
+    known = swagger(version)["definitions"]
+    by_kind = {
+        (kind["group"], kind["version"], kind["kind"]): name
+        for name, schema in known.items()
+        for kind in schema.get("x-kubernetes-group-version-kind", [])
+    }
+    seen: set[str] = set()
+
+    def walk(schema: dict[str, Any], where: str) -> None:
+        if "$ref" in schema:
+            name = schema["$ref"].rpartition("/")[2]
+            if name not in seen:
+                seen.add(name)
+                walk(known[name], name)
+            return
+        kind = schema.get("type")
+        # what may be anything has no type: raw JSON, and numbers that may be texts have a format
+        assert kind or not schema.get("properties"), where
+        if kind == "array":
+            walk(schema["items"], where + "[]")
+        for field, below in (schema.get("properties") or {}).items():
+            assert "description" in below or "$ref" in below or below.get("type"), f"{where}.{field}"
+            walk(below, f"{where}.{field}")
+        if isinstance(schema.get("additionalProperties"), dict):
+            walk(schema["additionalProperties"], where + "{}")
+
+    for info in ResourceTable(version):
+        name = by_kind[(info.group, info.version, info.kind)]
+        assert known[name].get("description"), name
+        walk({"$ref": f"#/definitions/{name}"}, info.kind)
+
+
+@pytest.mark.parametrize("version", [KUBERNETES_VERSIONS[0], KUBERNETES_VERSIONS[-1]])
+def test_every_operation_on_objects_says_what_it_does_to_which_kind(version: str) -> None:
+    document = swagger(version)
+    actions = {"get", "list", "watch", "watchlist", "post", "put", "patch", "delete", "deletecollection", "connect"}
+    names = set()
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            if method == "parameters":
+                continue
+            assert operation["operationId"] not in names
+            names.add(operation["operationId"])
+            if path.count("/") > (3 if path.startswith("/api/") else 4):
+                assert operation["x-kubernetes-action"] in actions, path
+                assert operation["x-kubernetes-group-version-kind"]["kind"], path
