@@ -244,14 +244,16 @@ def _stored_versions(stored: list[str], versions: Sequence[Part]) -> Errors:
     path = "status.storedVersions"
     if not stored:
         return [invalid(path, None, "must have at least one stored version")]
-    known = {v.get("name") for v in versions}
-    errors = [
-        invalid(path, stored, f"must have the storage version {v.get('name')}")
-        for v in versions
-        if v.get("storage") and v.get("name") not in stored
-    ]
+    errors: Errors = []
+    waiting = dict.fromkeys(stored)
+    for version in versions:
+        name = version.get("name") or ""
+        if version.get("storage") and name not in waiting:
+            errors.append(invalid(path, stored, f"must have the storage version {name}"))
+        # each stored version is one version's, so that a second one of the same name has none
+        waiting.pop(name, None)
     for i, name in enumerate(stored):
-        if name not in known:
+        if name in waiting:
             detail = (
                 f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage "
                 f"migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"

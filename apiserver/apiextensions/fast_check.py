@@ -199,7 +199,10 @@ class _ValueSchema:
                 exact = False
             else:
                 out[name] = int(limit)
-                exact = exact and name != "multipleOf"
+                if name == "multipleOf":
+                    exact = False
+                    if not is_integer:  # of floats too large to be exact upstream says that they are no multiple
+                        rules.append({"anyOf": [{"not": {"type": "number"}}, {"type": "integer"}]})
         for name, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
             if schema.get(name) and bound in out:
                 out[name] = True

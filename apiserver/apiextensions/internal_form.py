@@ -32,12 +32,18 @@ class InternalSpec:
 _PER_VERSION = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 
 
+def _said(version: Part, name: str) -> Any:
+    """An empty list is none; an empty object is something."""
+    value = version.get(name)
+    return None if value == [] else value
+
+
 def internal_spec(definition: Object) -> InternalSpec:
     spec: Part = definition.get("spec") or {}
     versions: list[Part] = list(spec.get("versions") or ())
     if not versions:
         return InternalSpec(spec, {}, versions)
     first = versions[0]
-    alike = [name for name in _PER_VERSION if all((v.get(name) or None) == (first.get(name) or None) for v in versions)]
+    alike = [name for name in _PER_VERSION if all(_said(v, name) == _said(first, name) for v in versions)]
     shared = {name: first[name] for name in alike if first.get(name) is not None}
     return InternalSpec(spec, shared, [{k: value for k, value in v.items() if k not in alike} for v in versions])

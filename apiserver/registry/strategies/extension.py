@@ -88,7 +88,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         obj["status"] = {
             "conditions": None,
             "acceptedNames": {"plural": "", "kind": ""},
-            "storedVersions": [stored] if stored else None,
+            "storedVersions": None if stored is None else [stored],
         }
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
@@ -100,7 +100,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         """A new storage version joins those in which objects may be stored."""
         keep(new, old, "status")
         name, stored = _storage_version(new), objects.get(new, "status", "storedVersions", default=())
-        if name and name not in stored:
+        if name is not None and name not in stored:
             new["status"] = {**(new.get("status") or {}), "storedVersions": [*stored, name]}
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
@@ -119,9 +119,10 @@ class CustomResourceDefinitionStrategy(Strategy):
         return definition_warnings.warnings(new, old)
 
 
-def _storage_version(definition: Object) -> str:
+def _storage_version(definition: Object) -> str | None:
+    """The first that says so; a bad definition may have none, or one without a name."""
     versions = objects.get(definition, "spec", "versions", default=())
-    return next((version.get("name") or "" for version in versions if version.get("storage")), "")
+    return next((version.get("name") or "" for version in versions if version.get("storage")), None)
 
 
 class FlowSchemaStrategy(Strategy):

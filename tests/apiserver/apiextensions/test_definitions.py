@@ -284,6 +284,11 @@ def test_an_update_may_keep_what_was_wrong_before() -> None:
     assert errors(kept, definition())[0].startswith("spec.preserveUnknownFields: Invalid value: true: cannot set to true")
 
 
+def test_a_storage_version_without_a_name_is_one() -> None:
+    nameless = {**version(), "name": "", "storage": True}
+    assert [text.partition(": ")[0] for text in errors(definition(nameless))] == ["spec.versions[0].name"]
+
+
 def test_defaults_need_pruning() -> None:
     found = errors(definition(version(schema=of_field({"type": "string", "default": "a"})), preserveUnknownFields=True))
     assert "spec.preserveUnknownFields: Invalid value: true: must be false in order to use defaults in the schema" in found

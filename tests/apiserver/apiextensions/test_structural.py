@@ -209,6 +209,7 @@ def test_defaults_are_copies() -> None:
             1000000.5,
             ["spec.x: Invalid value: 1.0000005e+06: spec.x in body should be less than or equal to 1e+06"],
         ),
+        ({"type": "number", "multipleOf": 1}, 1e21, ["spec.x: Invalid value: 1e+21: spec.x in body should be a multiple of 1"]),
         ({"type": "integer", "multipleOf": 3}, 4, ["spec.x: Invalid value: 4: spec.x in body should be a multiple of 3"]),
         (
             {"type": "integer", "format": "int32"},
