@@ -769,7 +769,96 @@ FIELD_VALIDATION_FREE = [
     post(CM, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata: {a: '1', a: '2'}\n", type=YAML),
 ]
 
+
+def _generation(path: str, body: dict[str, Any], change: dict[str, Any], status: dict[str, Any]) -> list[Step]:
+    """What raises the generation of a kind, and what its endpoints leave alone."""
+    name = body["metadata"]["name"]
+    item = f"{path}/{name}"
+    return [
+        post(path, body),
+        merge(item, {"metadata": {"labels": {"l": "1"}, "annotations": {"a": "1"}, "generation": 7}}),
+        merge(item, change),
+        merge(item, change, note="no-op"),
+        merge(item, {"status": status}),
+        merge(f"{item}/status", {"status": status, **change, "metadata": {"labels": {"l": "2"}, "annotations": {"a": "2"}}}),
+        merge(f"{item}/status", {"status": status}, note="no-op"),
+        get(item),
+        delete(item, {"propagationPolicy": "Foreground"}),
+        merge(item, {"metadata": {"finalizers": None}}),
+    ]
+
+
+_SELECTED: dict[str, Any] = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+_JOB = {"metadata": {"name": "j"}, "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}
+_BACKEND = {"service": {"name": "s", "port": {"number": 80}}}
+_CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+APPS = "/apis/apps/v1/namespaces/{ns}"
+GENERATIONS = [
+    *_generation(DEPLOYMENTS, DEPLOYMENT, {"spec": {"replicas": 3}}, {"observedGeneration": 1}),
+    *_generation(f"{APPS}/replicasets", {"metadata": {"name": "r"}, "spec": _SELECTED}, {"spec": {"replicas": 3}}, {"replicas": 1}),
+    *_generation(
+        f"{APPS}/daemonsets",
+        {"metadata": {"name": "r"}, "spec": _SELECTED},
+        {"spec": {"minReadySeconds": 3}},
+        {"desiredNumberScheduled": 1},
+    ),
+    *_generation(
+        f"{APPS}/statefulsets",
+        {"metadata": {"name": "r"}, "spec": {**_SELECTED, "serviceName": "s"}},
+        {"spec": {"replicas": 3}},
+        {"replicas": 1},
+    ),
+    *_generation("/apis/batch/v1/namespaces/{ns}/jobs", _JOB, {"spec": {"backoffLimit": 3}}, {"active": 1}),
+    *_generation(
+        "/api/v1/namespaces/{ns}/replicationcontrollers",
+        {"metadata": {"name": "r"}, "spec": {"selector": {"a": "b"}, "template": TEMPLATE}},
+        {"spec": {"replicas": 3}},
+        {"replicas": 1},
+    ),
+    *_generation(
+        "/apis/networking.k8s.io/v1/namespaces/{ns}/ingresses",
+        {"metadata": {"name": "i"}, "spec": {"defaultBackend": _BACKEND}},
+        {"spec": {"defaultBackend": {"service": {"name": "t", "port": {"number": 80}}}}},
+        {"loadBalancer": {"ingress": [{"ip": "192.0.2.9"}]}},
+    ),
+    *_generation(
+        "/apis/networking.k8s.io/v1/namespaces/{ns}/networkpolicies",
+        {"metadata": {"name": "n"}, "spec": {"podSelector": {}}},
+        {"spec": {"podSelector": {"matchLabels": {"a": "b"}}}},
+        {},
+    ),
+    *_generation(
+        "/apis/autoscaling/v1/namespaces/{ns}/horizontalpodautoscalers",
+        {
+            "metadata": {"name": "h"},
+            "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}},
+        },
+        {"spec": {"maxReplicas": 4}},
+        {"currentReplicas": 1, "desiredReplicas": 2},
+    ),
+    *_generation(
+        "/api/v1/namespaces/{ns}/persistentvolumeclaims",
+        {"metadata": {"name": "c"}, "spec": _CLAIM},
+        {"spec": {"volumeName": "v"}},
+        {"phase": "Bound"},
+    ),
+    *_generation(
+        "/api/v1/namespaces/{ns}/resourcequotas",
+        {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "3"}}},
+        {"spec": {"hard": {"pods": "4"}}},
+        {"hard": {"pods": "3"}, "used": {"pods": "1"}},
+    ),
+    *_generation(
+        SERVICES,
+        {"metadata": {"name": "s"}, "spec": {"clusterIP": "None", "ports": [{"port": 80}]}},
+        {"spec": {"ports": [{"port": 81}]}},
+        {},
+    ),
+    *_generation(LEASES, {"metadata": {"name": "l"}, "spec": {"holderIdentity": "x"}}, {"spec": {"holderIdentity": "y"}}, {}),
+]
+
 ALL: dict[str, list[Step]] = {
+    "generation": GENERATIONS,
     "create": CREATE,
     "update": UPDATE,
     "finalizers": FINALIZERS,
