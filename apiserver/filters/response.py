@@ -45,7 +45,11 @@ class Response:
         """Answer with a Status; the response must not have started."""
         assert not self.started, "the response has started"
         negotiated = negotiation.of_status(self._context.headers, self._context.query)
-        body = render(negotiated, error.status)
+        try:
+            body = render(negotiated, error.status)
+        except ValueError:  # of a type that protobuf has no place for: what went wrong is told in any case
+            negotiated = negotiation.PLAIN
+            body = render(negotiated, error.status)
         headers = [
             (b"content-type", negotiated.media_type.encode()),
             (b"content-length", str(len(body)).encode()),

@@ -22,6 +22,7 @@ from apiserver.filters.request_id import new_audit_id
 from apiserver.handler_chain import HandlerChain, build_handler_chain
 from apiserver.machinery import status
 from apiserver.request.request_context import SCOPE_KEY, RequestContext, RequestInfo
+from apiserver.schemas import protobuf
 
 TOKENS = 'admin,admin,1,"system:masters"\nalice,alice,2,devs\n'
 
@@ -261,6 +262,21 @@ async def test_a_handler_may_raise_its_status() -> None:
     world.handler.error = status.too_many_requests("slower", 7)
     answer = await world.call(LIST, "admin")
     assert answer.status == 429 and answer.header(b"retry-after") == [b"7"]
+
+
+async def test_a_refusal_comes_in_the_type_that_the_client_takes_and_in_any_case() -> None:
+    """Also where a refusal holds what protobuf has no place for, or the client takes nothing that there is."""
+    world = World()
+    world.handler.error = status.conflict("", "pods", "a", "busy")
+    kept = ("Accept", "application/vnd.kubernetes.protobuf")
+    answer = await world.call("GET /api/v1/namespaces/n/pods/a", "admin", headers=(kept,))
+    assert answer.header(b"content-type") == [b"application/vnd.kubernetes.protobuf"]
+    assert protobuf.decode(answer.body)["reason"] == "Conflict"
+    world.handler.error = status.StatusError(status.failure(409, "Conflict", "busy", {"retryAfterSeconds": "soon"}))
+    answer = await world.call("GET /api/v1/namespaces/n/pods/a", "admin", headers=(kept,))
+    assert (answer.header(b"content-type"), answer.json["message"]) == ([b"application/json"], "busy")
+    answer = await world.call("GET /api/v1/namespaces/n/pods/a", "admin", headers=(("Accept", "text/html"),))
+    assert (answer.status, answer.header(b"content-type"), answer.json["message"]) == (409, [b"application/json"], "busy")
 
 
 async def test_requests_in_flight_are_limited_by_kind_and_seats_come_back() -> None:

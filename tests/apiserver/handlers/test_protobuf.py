@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import orjson
 import pytest
 
 from apiserver.config import ServerConfig
@@ -12,6 +14,7 @@ from apiserver.schemas import protobuf
 from apiserver.schemas.protobuf import decoding, table
 from tests.apiserver.api import MERGE, Answer, Api, Watch, running
 from tests.apiserver.apiextensions.definitions import CRDS, GADGETS, NAME, condition, definition, gadget, until, version
+from tests.apiserver.test_http_protocol import HEAD, listening, read_head
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPT = {"accept": PROTOBUF}
@@ -161,6 +164,29 @@ async def test_watch_frames(api: Api) -> None:
         type_, obj = await frames.next()
         assert (type_, obj["metadata"]["labels"]) == ("DELETED", {"x": "1"})
         assert obj["metadata"]["resourceVersion"] == changed["metadata"]["resourceVersion"]
+
+
+async def test_events_written_past_the_handler_are_one_frame_for_all(api: Api) -> None:
+    """On a real connection an event goes out as one chunk, the same bytes for every watch of its form: protobuf and JSON side by side."""
+    revision = (await api.get(CM)).json["metadata"]["resourceVersion"]
+    async with listening(api.server.app) as (_, port), asyncio.timeout(20):
+        readers = []
+        for accept in (PROTOBUF, PROTOBUF, "application/json"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            path = f"{CM}?watch=1&resourceVersion={revision}"
+            writer.write(f"GET {path} HTTP/1.1\r\n{HEAD}Accept: {accept}\r\n\r\n".encode())
+            await read_head(reader)
+            readers.append((reader, writer))
+        created = await api.created(CM, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+        chunks = []
+        for reader, writer in readers:
+            size = int(await reader.readline(), 16)
+            chunks.append(await reader.readexactly(size))
+            writer.close()
+    first, second, as_json = chunks
+    assert first == second
+    assert first == protobuf_answers.frame("ADDED", protobuf.encode(created))
+    assert orjson.loads(as_json) == {"type": "ADDED", "object": created}
 
 
 async def test_watches_of_metadata_and_refusals_within_a_watch(server_config: ServerConfig, api: Api) -> None:
