@@ -51,7 +51,7 @@ def stored_form(value: bytes, upgrade: Upgrade | None = None) -> bytes:
     if upgrade is not None:
         try:
             obj = upgrade(obj)
-        except (TypeError, AttributeError, KeyError) as error:  # a part of it is of another type than in any version
+        except (TypeError, AttributeError, LookupError, ValueError) as error:  # a part of it is of another type than in any version
             raise UnreadableValueError(Unreadable.DAMAGED, f"not as {obj['apiVersion']} {obj['kind']} should be: {error!r}") from error
     return codec.encode(obj)
 

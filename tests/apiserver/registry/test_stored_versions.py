@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from apiserver.machinery.objects import deep_copy
+from apiserver.objectstore import stored_values
 from apiserver.objectstore.interface import Unreadable
 from apiserver.objectstore.stored_values import UnreadableValueError
 from apiserver.registry import conversion, stored_versions
@@ -14,6 +20,11 @@ from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import ResourceTable
 
 TABLE = ResourceTable("1.37")
+#: names of fields that conversions look at
+_PARTS = (
+    "spec", "status", "template", "metadata", "labels", "backend", "rules", "http", "paths", "serviceName", "servicePort", "selector",
+    "endpoints", "topology", "subjects", "kind", "versions", "version", "validation", "conversion", "additionalPrinterColumns", "limited",
+)  # fmt: skip
 
 
 def upgraded(api_version: str, kind: str, *, to: str = "", **parts: Any) -> dict[str, Any]:
@@ -214,3 +225,20 @@ def test_what_is_not_known_is_not_guessed_at(api_version: str, kind: str) -> Non
     with pytest.raises(UnreadableValueError) as refusal:
         upgraded(api_version, kind, to="configmaps.")
     assert refusal.value.reason is Unreadable.UNKNOWN_TYPE
+
+
+_ODD = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "backend", "*"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(_PARTS), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(sorted(stored_versions._UPGRADES)), st.dictionaries(st.sampled_from(_PARTS), _ODD, max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_whatever_an_old_object_holds_it_is_read_or_damaged(which: tuple[str, str], parts: dict[str, Any]) -> None:
+    api_version, kind = which
+    [info] = {info.storage_prefix: info for info in TABLE if info.kind == kind and info.storage_group is None}.values()
+    value = orjson.dumps({"kind": kind, "apiVersion": api_version, "metadata": {"name": "a"}, **parts})
+    with contextlib.suppress(UnreadableValueError):
+        stored_values.stored_form(value, functools.partial(stored_versions.upgrade, info, ()))
