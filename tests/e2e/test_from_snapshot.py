@@ -127,7 +127,7 @@ def test_controllers_go_on_with_it_and_leave_what_they_cannot_read(backup: Path,
             failure = conditions.get("NamespaceDeletionContentFailure", {})
             return failure.get("status") == "True" and "unable to transform key" in failure["message"]
 
-        assert eventually(stuck)  # type: ignore[operator]
+        assert eventually(stuck, 240.0)  # type: ignore[operator]
         assert eventually(lambda: not server.request("GET", "/apis/apps/v1/namespaces/shop/deployments")[1]["items"])  # type: ignore[operator]
         status, answer = server.request("GET", "/api/v1/namespaces/shop/secrets/locked")
         assert (status, answer["reason"]) == (500, "InternalError")
