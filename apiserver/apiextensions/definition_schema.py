@@ -283,19 +283,41 @@ def any_schema(schema: Schema | None, predicate: Callable[[Schema], bool]) -> bo
     return schema is not None and any(map(predicate, walk_schemas(schema)))
 
 
+#: what is below a schema, in the order in which it is walked: one schema or several, a list or a mapping of them
+_BELOW = (
+    "items",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "properties",
+    "additionalProperties",
+    "patternProperties",
+    "additionalItems",
+    "definitions",
+    "dependencies",
+)
+_MAPPINGS = frozenset(("properties", "patternProperties", "definitions", "dependencies"))
+_BELOW_SET = frozenset(_BELOW)
+
+
 def walk_schemas(schema: Schema) -> Iterator[Schema]:
-    yield schema
-    items = schema.get("items")
-    below: list[Any] = [*items] if isinstance(items, list) else [items]
-    for name in ("allOf", "anyOf", "oneOf"):
-        below += schema.get(name) or ()
-    below.append(schema.get("not"))
-    below += (schema.get("properties") or {}).values()
-    below.append(schema.get("additionalProperties"))
-    below += (schema.get("patternProperties") or {}).values()
-    below.append(schema.get("additionalItems"))
-    below += (schema.get("definitions") or {}).values()
-    below += (schema.get("dependencies") or {}).values()
-    for sub in below:
-        if isinstance(sub, dict):
-            yield from walk_schemas(sub)
+    """A schema and all in it, depth first. Definitions have thousands, most of them with nothing below."""
+    waiting = [schema]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        if _BELOW_SET.isdisjoint(current):
+            continue
+        below: list[Any] = []
+        for name in _BELOW:
+            found = current.get(name)
+            if found is None:
+                continue
+            if name in _MAPPINGS:
+                below += found.values()
+            elif isinstance(found, list):
+                below += found
+            else:
+                below.append(found)
+        waiting += [sub for sub in reversed(below) if isinstance(sub, dict)]

@@ -390,7 +390,7 @@ class Store:
         if errors:
             raise status.invalid(self.info.group, self.info.kind, name, errors)
         before.drop_empty_metadata(metadata)
-        for text in strategy.warnings(new, old):
+        for text in strategy.warnings(new, old) if subresource != STATUS else ():
             write.warn(text)
         await self.env.admission.validate(attributes)
         return new
