@@ -107,7 +107,7 @@ def forbidden(path: str, detail: str) -> FieldError:
 
 def not_supported(path: str, value: Any, supported: list[str]) -> FieldError:
     """``supported`` is shown in the given order (the API sorts what comes from a set)."""
-    detail = "supported values: " + ", ".join(json.dumps(s) for s in supported) if supported else ""
+    detail = "supported values: " + ", ".join(go_json.quote(s) for s in supported) if supported else ""
     return FieldError(ErrorType.NOT_SUPPORTED, path, value, detail)
 
 

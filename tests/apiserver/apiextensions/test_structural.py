@@ -221,6 +221,7 @@ def test_defaults_are_copies() -> None:
         ({"type": "string", "pattern": "^a$"}, "ab", ["spec.x: Invalid value: \"ab\": spec.x in body should match '^a$'"]),
         ({"type": "string", "pattern": "(?i)^a$"}, "A", []),
         ({"type": "string", "enum": ["p", "q"]}, "r", ['spec.x: Unsupported value: "r": supported values: "p", "q"']),
+        ({"type": "string", "enum": ["é"]}, "r", ['spec.x: Unsupported value: "r": supported values: "é"']),
         ({"type": "integer", "enum": [1, 2]}, 3, ['spec.x: Unsupported value: 3: supported values: "1", "2"']),
         ({"type": "string", "format": "date"}, "2020", ['spec.x: Invalid value: "2020": spec.x in body must be of type date: "2020"']),
         ({"type": "string", "format": "strange"}, "x", []),
