@@ -104,12 +104,12 @@ def wrong_metadata_form(form: str, *, is_list: bool, go_type: str) -> StatusErro
     return StatusError(failure(406, "NotAcceptable", f"you requested {form}, but the requested object is {what}{shown}"))
 
 
-def not_routed(code: int, produced: Sequence[str] = ()) -> StatusError:
-    """406 and 415 of the router in front of the built-in resources, in its words (go-restful)."""
-    reason, text = {406: ("NotAcceptable", "406: Not Acceptable"), 415: ("UnsupportedMediaType", "415: Unsupported Media Type")}[code]
-    if produced:
-        text += f"\n\nAvailable representations: {', '.join(produced)}"
-    return StatusError(failure(code, reason, text, {}))
+def not_routed(code: int, types: Sequence[str]) -> StatusError:
+    """406 and 415 where upstream's router stands in front. Its own words are "406: Not Acceptable" and "415: Unsupported Media Type";
+    here it is told which types there are, in the words of the code behind it, which clients look for."""
+    found = {406: not_acceptable, 415: unsupported_media_type}[code](types)
+    found.status["details"] = {}
+    return found
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:

@@ -284,7 +284,7 @@ def patch_type(headers: Mapping[bytes, bytes], *, builtin: bool) -> str:
     if builtin:
         media_type = media_type.strip(" ")
         if media_type not in PATCH_TYPES:
-            raise status.not_routed(415)
+            raise status.not_routed(415, PATCH_TYPES)
     elif media_type not in CUSTOM_PATCH_TYPES:
         raise status.unsupported_media_type(CUSTOM_PATCH_TYPES)
     return media_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 CHANGED_SINCE = "Kubernetes words or does it otherwise now"
 CLIENTS_FAULT = "upstream calls it its own fault (500), or has a bare text; what the client did wrong is told as a 4xx Status here"
-MEDIA_TYPES = "the router of newer versions tells as well which media types there are"
+MEDIA_TYPES = "the router in front says nothing but the code; here the types are told, as the code behind it would"
 HTTP = "a matter of the HTTP library, told as a Status here"
 
 DIFFERENCES: dict[str, tuple[str, ...]] = {
@@ -60,6 +60,9 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "anything of application",
         "anything of text",
         "broken Accept",
+        "patch with json",
+        "patch with csv",
+        "patch without a content type",
     ),
     HTTP: (
         "expects something else",

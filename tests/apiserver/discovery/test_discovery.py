@@ -172,7 +172,7 @@ async def test_a_server_without_an_aggregated_form_refuses_it_or_falls_back() ->
     assert (alone.status_code, alone.json()["reason"]) == (406, "NotAcceptable")
     assert either.json()["kind"] == "APIGroupList"
     assert other.status_code == 406
-    assert other.json()["message"].startswith("406: Not Acceptable\n\nAvailable representations: application/json, ")
+    assert other.json()["message"].startswith("only the following media types are accepted: application/json, ")
 
 
 async def test_the_aggregated_form_is_served_wherever_a_client_takes_it(table: ResourceTable) -> None:
