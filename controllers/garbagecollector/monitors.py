@@ -16,9 +16,10 @@ from controllers.client.interface import Api
 from controllers.client.resources import Resource
 from controllers.lib.clock import Clock
 
-#: How often discovery is asked for new resources; a changed CustomResourceDefinition is a reason to ask sooner.
+#: How often discovery is asked for new resources; a changed CustomResourceDefinition is a reason to ask sooner, though not at once: an
+#: operator's installation brings dozens of definitions within seconds, which then cost one look at discovery.
 DISCOVERY_SECONDS = 30.0
-SOON_SECONDS = 0.5
+SOON_SECONDS = 5.0
 #: how long new monitors may take to sync before work goes on without them
 SYNC_SECONDS_MAX = 30.0
 #: kinds that own nothing and are owned by nothing worth a watch
