@@ -146,7 +146,7 @@ def status_update(new: Part, old: Part, now: str) -> list[FieldError]:
     """``now`` is RFC 3339. A request is decided once: issued with a certificate that fits it, denied or failed."""
     out: Errors = []
     status, was = new.get("status") or _NOTHING, old.get("status") or _NOTHING
-    found = status.get("conditions") or ()
+    found = list(status.get("conditions") or ())
     decided = False
     for i, condition in each(out, found):
         at, kind, value = f"status.conditions.[{i}]", condition.get("type") or "", condition.get("status") or ""

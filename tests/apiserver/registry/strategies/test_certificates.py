@@ -14,7 +14,8 @@ from cryptography.x509.oid import NameOID
 
 from apiserver.machinery import timestamps
 from apiserver.machinery.objects import Object
-from tests.apiserver.registry.strategies.kinds import NOW, context, create_errors, created, of, rules, update_errors
+from tests.apiserver.registry.strategies.golden_steps import NOW
+from tests.apiserver.registry.strategies.kinds import context, create_errors, created, of, rules, update_errors
 
 GROUP = "certificates.k8s.io"
 BEGIN = timestamps.parse_time(NOW).astimezone(UTC)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from apiserver.machinery.objects import Object
-from tests.apiserver.registry.strategies.kinds import NOW, context, create_errors, created, of, rules, update_errors
+from tests.apiserver.registry.strategies.golden_steps import NOW
+from tests.apiserver.registry.strategies.kinds import context, create_errors, created, of, rules, update_errors
 
 GROUP = "resource.k8s.io"
 SEMVER = "must be a string compatible with semver.org spec 2.0.0"
