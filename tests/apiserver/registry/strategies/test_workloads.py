@@ -272,7 +272,7 @@ def test_a_jobs_status(status: Object, was: Object, errors: list[str]) -> None:
         ("0,2-3", "1", []),
         ("0,2-3", "3-4", ["failedIndexes and completedIndexes overlap at index: 3"]),
         ("2,1", None, ["error parsing completedIndexes: non-increasing order, previous: 2, current: 1"]),
-        ("1-2-3", None, ["the fragment \"1-2-3\" violates the requirement that an index interval can have at most two parts"]),
+        ("1-2-3", None, ['the fragment "1-2-3" violates the requirement that an index interval can have at most two parts']),
         ("x", "9", ['cannot convert string to integer for index: "x"', 'error parsing failedIndexes: too large index: "9"']),
     ],
 )
