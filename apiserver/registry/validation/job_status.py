@@ -70,7 +70,8 @@ def _completion(out: Errors, status: Part, was: Part, now: frozenset[str], befor
             out.append(invalid("status.completionTime", completed_at, words))
         if completed_at is None and "Complete" in now:
             out.append(required("status.completionTime", "completionTime is required for Complete jobs"))
-    if _changed(status, was, "startTime", "completionTime") and None not in (started_at, completed_at) and completed_at < started_at:
+    both = started_at is not None and completed_at is not None
+    if both and _changed(status, was, "startTime", "completionTime") and str(completed_at) < str(started_at):
         out.append(invalid("status.completionTime", completed_at, "completionTime cannot be set before startTime"))
 
 
