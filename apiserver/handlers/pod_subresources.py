@@ -128,8 +128,8 @@ async def assign(scope: ResourceScope, write: Write, namespace: str, name: str, 
     if not target.get("name"):
         errors.append(field_errors.required("target.name", ""))
     if errors:
-        lines = [error.text() for error in errors]
-        raise StatusError(status.failure(500, "", lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"))
+        # upstream answers 500 with the same lines; what the client did wrong is its own fault here
+        raise status.invalid("", "Binding", name, errors)
     if not name:
         raise status.bad_request("Name parameter required.")
 

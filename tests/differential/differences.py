@@ -51,6 +51,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "delete with a list",
         "delete with another kind",
         "delete with negative grace",
+        "bind to no node",
         "a chunk of a wrong size",
     ),
     MEDIA_TYPES: (

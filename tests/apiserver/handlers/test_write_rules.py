@@ -333,10 +333,10 @@ async def test_an_update_of_a_scale_takes_the_replicas(api: Api) -> None:
         ({"metadata": {"name": "q"}, "target": {"name": "n"}}, 400, "name in URL does not match name in Binding object"),
         (
             {"metadata": {"name": "p"}, "target": {"kind": "Pod", "name": "n"}},
-            500,
-            'target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"',
+            422,
+            'Binding "p" is invalid: target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"',
         ),
-        ({"metadata": {"name": "p"}, "target": {"kind": "Node"}}, 500, "target.name: Required value"),
+        ({"metadata": {"name": "p"}, "target": {"kind": "Node"}}, 422, 'Binding "p" is invalid: target.name: Required value'),
     ],
 )
 async def test_bindings_that_are_none(api: Api, binding: dict[str, Any], code: int, message: str) -> None:
