@@ -96,7 +96,7 @@ class ApiServer:
         self.registry = Registry(self.table, self.objects, self.env, event_ttl_seconds=config.event_ttl_seconds)
         self.env.namespaces = self.registry.storage("", "namespaces")
         self.registry.storage("", "services").claims_of = service_allocators.claims_of
-        self.definitions = DefinitionRegistrar(self.registry, self.schemas)
+        self.definitions = DefinitionRegistrar(self.registry, self.schemas, (errors.StoreError,))
         self.access: Access = build_access(config, self.registry)
         self.env.authorizer = self.access.authorizer
         self.env.authorize_create = CreateAuthorization(self.access.authorizer)

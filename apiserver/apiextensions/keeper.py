@@ -20,7 +20,6 @@ from apiserver.registry.environment import Write
 from apiserver.registry.registry import Registry
 from apiserver.registry.store import Store
 from apiserver.schemas.schema_set import SchemaSet
-from storage import errors
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +41,10 @@ def server_write() -> Write:
 class DefinitionKeeper:
     """``changed`` at every change of a definition, in order; ``run`` does the work."""
 
-    def __init__(self, registry: Registry, schemas: SchemaSet) -> None:
+    def __init__(self, registry: Registry, schemas: SchemaSet, passing: tuple[type[Exception], ...]) -> None:
+        """``passing``: errors of the store, which are worth another attempt."""
         self._registry = registry
+        self._passing: tuple[type[Exception], ...] = (StatusError, ObjectStoreError, *passing)
         self._schemas = schemas
         self._waiting: dict[str, None] = {}
         self._wake = asyncio.Event()
@@ -104,9 +105,7 @@ class DefinitionKeeper:
     async def _attempt(self, name: str) -> None:
         try:
             await self._sync(name)
-        except (StatusError, ObjectStoreError, errors.StoreError) as error:
-            if isinstance(error, errors.StoppedError):
-                raise
+        except self._passing as error:
             self._again(name, error)
         except Exception as error:  # a fault with one definition must not keep all others waiting
             logger.exception("the status of a definition could not be kept: name=%s", name)
@@ -159,7 +158,7 @@ class DefinitionKeeper:
     async def _clean_up(self, name: str) -> None:
         try:
             await cleanup.clean_up(self._registry, self._schemas, name, self.write)
-        except (StatusError, ObjectStoreError, errors.StoreError) as error:
+        except self._passing as error:
             self._again(name, error)
         finally:
             del self._cleaning[name]

@@ -24,14 +24,15 @@ logger = logging.getLogger(__name__)
 
 
 class DefinitionRegistrar:
-    """Made before the caches are loaded; ``run`` keeps the status of definitions as long as the server lives."""
+    """Made before the caches are loaded; ``run`` keeps the status of definitions as long as the server lives. ``passing`` are the errors
+    of the store, which are worth another attempt."""
 
-    def __init__(self, registry: Registry, schemas: SchemaSet) -> None:
+    def __init__(self, registry: Registry, schemas: SchemaSet, passing: tuple[type[Exception], ...]) -> None:
         self._registry = registry
         self._schemas = schemas
         self._served: dict[str, CustomDefinition] = {}
         self._since: dict[str, int] = {}
-        self._keeper = DefinitionKeeper(registry, schemas)
+        self._keeper = DefinitionKeeper(registry, schemas, passing)
         registry.storage(GROUP, RESOURCE).cache.observe(self._changed)
 
     async def run(self) -> None:
