@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import re
 import socket
 import ssl
 import urllib.parse
@@ -35,6 +36,9 @@ KEEP_ALIVE_SECONDS = 180
 TLS_HANDSHAKE_TIMEOUT_SECONDS = 10.0
 #: What requests in flight get to finish when the server ends.
 SHUTDOWN_SECONDS = 10.0
+
+#: A request line with a method that nobody knows: a request all the same (RFC 9110 §9.1), where other garbage is none.
+_UNKNOWN_METHOD = re.compile(rb"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} [^ \r\n]+ HTTP/1\.[01]\r?\n", re.MULTILINE)
 
 
 class ApiProtocol(HttpToolsProtocol):
@@ -93,12 +97,12 @@ class ApiProtocol(HttpToolsProtocol):
             except httptools.HttpParserUpgrade as passed:
                 # an upgrade may be passed over (RFC 9110 §7.8); kubectl tries WebSockets for exec before it takes no for an answer
                 data = data[passed.args[0] :]
-            except httptools.HttpParserInvalidMethodError:
-                error = status.generic_method_not_allowed()
-                self._refuse_with(error.code, error.status)
-                return
-            except httptools.HttpParserError:
-                self._refuse(400, "BadRequest", "the request is not HTTP/1.1 that can be understood")
+            except httptools.HttpParserError as error:
+                if isinstance(error, httptools.HttpParserInvalidMethodError) and _UNKNOWN_METHOD.search(data):
+                    refusal = status.generic_method_not_allowed()
+                    self._refuse_with(refusal.code, refusal.status)
+                else:
+                    self._refuse(400, "BadRequest", "the request is not HTTP/1.1 that can be understood")
                 return
         if self._in_head:
             self._head_bytes += size
