@@ -80,27 +80,30 @@ class NamespaceController:
         return remaining
 
     async def _empty_resource(self, namespace: str, found: DiscoveredResource, remaining: Remaining, limit: asyncio.Semaphore) -> None:
+        """A deletion comes first even where a list would be empty: a list leaves out what the server cannot read, a deletion fails of it."""
         resource = found.resource
         options = ListOptions(metadata_only=True, limit=500)
         async with limit:
             try:
-                items, _ = await list_all(self._api, resource, namespace, options)
-                if not items:
-                    return
-                background = Propagation.BACKGROUND
-                if "deletecollection" in found.verbs:
-                    await self._api.delete_collection(resource, namespace, DeleteOptions(propagation=background))
-                else:
-                    for item in items:
-                        await self._delete_one(found, namespace, objects.name(item))
-                items, _ = await list_all(self._api, resource, namespace, options)
-                remaining.count(resource, items)
+                if await self._delete_all(found, namespace, options):
+                    items, _ = await list_all(self._api, resource, namespace, options)
+                    remaining.count(resource, items)
             except errors.StatusError as error:
                 if error.code in (404, 405):
                     return  # the resource has just gone, or cannot be listed after all: nothing to be done about it
                 remaining.content_failures.append(f"{resource.qualified}: {error}")
             except (errors.ConnectionFailed, errors.DecodeFailed) as error:
                 remaining.content_failures.append(f"{resource.qualified}: {error}")
+
+    async def _delete_all(self, found: DiscoveredResource, namespace: str, options: ListOptions) -> bool:
+        """Whether there was anything to delete."""
+        if "deletecollection" in found.verbs:
+            deleted = await self._api.delete_collection(found.resource, namespace, DeleteOptions(propagation=Propagation.BACKGROUND))
+            return bool(deleted.get("items"))
+        items, _ = await list_all(self._api, found.resource, namespace, options)
+        for item in items:
+            await self._delete_one(found, namespace, objects.name(item))
+        return bool(items)
 
     async def _delete_one(self, found: DiscoveredResource, namespace: str, name: str) -> None:
         try:

@@ -148,10 +148,10 @@ class FakeApi:
     async def delete_collection(self, resource: Resource, namespace: str, options: DeleteOptions = DELETE_DEFAULTS,
                                 selection: ListOptions = LIST_DEFAULTS) -> Object:
         await self._enter("deletecollection", resource, namespace)
-        for obj in self.all(resource, namespace):
-            if _selected(obj, selection):
-                self._delete(resource, self._find(resource, objects.namespace(obj), objects.name(obj)), options)
-        return {"kind": "Status", "status": "Success"}
+        items = [obj for obj in self.all(resource, namespace) if _selected(obj, selection)]
+        for obj in items:
+            self._delete(resource, self._find(resource, objects.namespace(obj), objects.name(obj)), options)
+        return {"kind": f"{resource.kind}List", "items": items}
 
     async def watch(self, resource: Resource, namespace: str = "", options: ListOptions = LIST_DEFAULTS) -> AsyncIterator[WatchEvent]:
         await self._enter("watch", resource, namespace)

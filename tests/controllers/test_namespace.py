@@ -113,6 +113,19 @@ async def test_content_that_the_server_refuses_to_delete_is_told() -> None:
         assert world.names() == []
 
 
+async def test_what_no_list_shows_keeps_the_namespace_when_its_deletion_fails() -> None:
+    """Values that the server cannot read are missing in lists."""
+    world = Namespaces()
+    await world.make("a")
+    world.api.fail("deletecollection", "configmaps", refused(500, "InternalError", "unable to transform key"), times=100)
+    async with world.running(NamespaceController):
+        await world.api.delete(NAMESPACES, "", "a")
+        await world.advance(20)
+        found: Any = world.conditions("a")["NamespaceDeletionContentFailure"]
+        assert found[0] == "True" and "unable to transform key" in found[2]
+        assert world.names() == ["a"]
+
+
 def test_conditions_keep_their_times_while_they_hold() -> None:
     old = {"type": "T", "status": "True", "lastTransitionTime": "then", "message": "old"}
     (kept,) = pod_facts.with_condition([old], {"type": "T", "status": "True", "lastTransitionTime": "now", "message": "new"})
