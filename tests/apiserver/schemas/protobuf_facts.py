@@ -72,12 +72,17 @@ def _go_of(folder: Path) -> str:
 
 def _message(package: str, body: str, struct: str, list_types: set[str]) -> dict[str, list[Any]]:
     go = {}
-    for _, go_type, tag in _GO_FIELD.findall(struct):
-        proto_name = re.search(r'protobuf:"[^"]*name=(\w+)', tag)
+    for go_name, go_type, tag in _GO_FIELD.findall(struct):
+        if 'protobuf:"' not in tag:
+            continue
+        named = re.search(r'protobuf:"[^"]*name=(\w+)', tag)
         json_tag = re.search(r'json:"([^"]*)"', tag)
-        if proto_name:
-            json_name, *options = json_tag[1].split(",") if json_tag else ("", "omitempty")
-            go[proto_name[1]] = (go_type, json_name or proto_name[1], options)
+        json_name, *options = json_tag[1].split(",") if json_tag else ("", "omitempty")
+        if not go_name and not json_name and "inline" not in options:
+            options.append("inline")  # as Go's encoder takes an embedded struct without a name
+        plain = go_name or go_type.rpartition(".")[2].lstrip("*")
+        proto_name = named[1] if named else plain[:1].lower() + plain[1:]
+        go[proto_name] = (go_type, json_name or proto_name, options)
     fields = {}
     for label, type_name, map_value, proto_name, number in _PROTO_FIELD.findall(body):
         type_name = type_name or map_value

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apiserver.schemas import protobuf
+from apiserver.schemas import protobuf, published
 from apiserver.schemas.protobuf import decoding, encoding, table
 from tests.apiserver.schemas.protobuf_values import value_of
 
@@ -42,6 +42,26 @@ def test_every_message_goes_there_and_back() -> None:
 @settings(max_examples=300, deadline=None)
 def test_any_value_of_a_message_goes_there_and_back(message: str, seed: int) -> None:
     check_round_trip(message, random.Random(seed))
+
+
+def json_names(message: str) -> set[str]:
+    """Of all that stands in a message's JSON, what is inlined among it."""
+    fields = table.fields_of(message)
+    own = {field.name for field in fields if not field.inline}
+    return own.union(*(json_names(field.type) for field in fields if field.inline))
+
+
+def test_every_published_field_of_an_object_has_its_place_in_the_message() -> None:
+    """The schemas and the messages are published apart."""
+    missing, compared = {}, 0
+    for name, schema in published.read_definitions("1.36").items():
+        message = name.replace("io.k8s.", "k8s.io.", 1).replace("-", "_")
+        properties = set(schema.get("properties", ())) - {"apiVersion", "kind"}
+        if properties and table.is_published(message):
+            compared += 1
+            if lost := properties - json_names(message):
+                missing[name] = lost
+    assert missing == {} and compared > 700
 
 
 def test_every_message_of_a_list_has_one_of_its_item() -> None:

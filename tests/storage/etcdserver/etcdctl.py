@@ -81,7 +81,9 @@ class Side:
             text = re.sub(rf"(?<![0-9a-fA-F]){re.escape(name)}(?![0-9a-fA-F])", stands, text)
         for pattern, replacement in PATTERNS:
             text = re.sub(pattern, replacement, text)
-        return text
+        # etcd tells a lease's keys in the order of a Go map, another one each time
+        text = re.sub(r"(attached keys\(\[)([^]]*)", lambda found: found[1] + " ".join(sorted(found[2].split())), text)
+        return re.sub(r'("keys":\[)([^]{]*)', lambda found: found[1] + ",".join(sorted(found[2].split(","))), text)
 
     def _learn_lease(self, lease: int) -> None:
         if lease > 1 << 32 and f"{lease:x}" not in self.leases:
