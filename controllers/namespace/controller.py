@@ -80,7 +80,7 @@ class NamespaceController:
         return remaining
 
     async def _empty_resource(self, namespace: str, found: DiscoveredResource, remaining: Remaining, limit: asyncio.Semaphore) -> None:
-        """A deletion comes first even where a list would be empty: a list leaves out what the server cannot read, a deletion fails of it."""
+        """A deletion comes first even where a list would be empty: a list omits what the server cannot read, a deletion fails of it."""
         resource = found.resource
         options = ListOptions(metadata_only=True, limit=500)
         async with limit:
