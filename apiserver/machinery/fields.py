@@ -48,9 +48,6 @@ class Selector:
         """The one value that ``field`` must have, if the selector says so."""
         return next((t.value for t in self.terms if t.equal and t.field == field), None)
 
-    def without(self, field: str) -> Selector:
-        return Selector(tuple(t for t in self.terms if t.field != field))
-
     def transform(self, change: Callable[[str, str], tuple[str, str]]) -> Selector:
         """The selector with each (field, value) changed; a term of which nothing is left is dropped."""
         changed = (Term(field, t.equal, value) for t in self.terms for field, value in [change(t.field, t.value)])

@@ -13,7 +13,7 @@ from apiserver.resources.table import ResourceTable
 from apiserver.schemas.openapi import custom, definitions, operations
 from apiserver.schemas.openapi.definitions import META, Dialect
 from apiserver.schemas.openapi.operations import RESPONSE_WORDS, Operation
-from apiserver.schemas.openapi.parameters import PRETTY, QUERY, Parameter, path_parameters
+from apiserver.schemas.openapi.parameters import QUERY, Parameter
 from apiserver.schemas.published import GVK, Schema
 
 #: raised with every change of how documents are made from the same facts, so that clients drop the ones they keep
@@ -69,7 +69,7 @@ def document(table: ResourceTable, published: Mapping[str, Schema], name: str) -
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": f"v{table.kubernetes_version}.0"},
-        "paths": _paths(found),
+        "paths": operations.paths(found, _path_parameter, _query, _operation),
         "components": {
             "schemas": _schemas(found, infos, published),
             "securitySchemes": {
@@ -85,7 +85,7 @@ def _custom_document(infos: list[ResourceInfo], published: Mapping[str, Schema])
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
-        "paths": _paths(found),
+        "paths": operations.paths(found, _path_parameter, _query, _operation),
         "components": {"schemas": _schemas(found, infos, published)},
     }
 
@@ -117,27 +117,14 @@ def _schemas(found: list[Operation], infos: Iterable[ResourceInfo], published: M
     return dict(sorted({**schemas, **own}.items()))
 
 
-def _paths(found: list[Operation]) -> dict[str, Any]:
-    by_path: dict[str, list[Operation]] = {}
-    for operation in found:
-        by_path.setdefault(operation.path, []).append(operation)
-    return {path: _path(path, by_path[path]) for path in sorted(by_path)}
-
-
-def _path(path: str, found: list[Operation]) -> dict[str, Any]:
-    item: dict[str, Any] = {}
-    shared = operations.shared_query(found)
-    kind = found[0].kind
-    if kind is not None:
-        in_path = [
-            {"name": p.name, "in": "path", "description": p.description, "required": True, "schema": _unique(p.type)}
-            for p in path_parameters(path, kind[2])
-        ]
-        in_query = sorted((PRETTY, *(QUERY[name] for name in shared)), key=lambda p: p.name)
-        item["parameters"] = [*in_path, *map(_query, in_query)]
-    for operation in found:
-        item[operation.method] = _operation(operation, shared)
-    return item
+def _path_parameter(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "in": "path",
+        "description": parameter.description,
+        "required": True,
+        "schema": _unique(parameter.type),
+    }
 
 
 def _operation(operation: Operation, shared: tuple[str, ...]) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from apiserver.resources.resource_info import ResourceInfo, SubresourceInfo
 from apiserver.schemas.openapi.custom import definition_name
 from apiserver.schemas.openapi.definitions import META
+from apiserver.schemas.openapi.parameters import PRETTY, QUERY, Parameter, path_parameters
 
 DELETE_OPTIONS = META + "DeleteOptions"
 PATCH = META + "Patch"
@@ -87,6 +89,31 @@ def prefix_of(group: str, version: str) -> str:
 def operations(info: ResourceInfo) -> list[Operation]:
     """All requests on a resource and its subresources."""
     return _Builder(info).build()
+
+
+Part = Callable[[Parameter], dict[str, Any]]
+
+
+def paths(
+    found: Iterable[Operation], path_part: Part, query_part: Part, operation_part: Callable[[Operation, tuple[str, ...]], dict[str, Any]]
+) -> dict[str, Any]:
+    """Both documents' ``paths``: the operations by path, with the parameters that all of one path share beside them. The parts say how the
+    document writes a parameter of the path, one of the query, and an operation without those shared ones."""
+    by_path: dict[str, list[Operation]] = {}
+    for operation in found:
+        by_path.setdefault(operation.path, []).append(operation)
+    items: dict[str, Any] = {}
+    for path in sorted(by_path):
+        item: dict[str, Any] = {}
+        shared = shared_query(by_path[path])
+        kind = by_path[path][0].kind
+        if kind is not None:
+            in_query = sorted((PRETTY, *(QUERY[name] for name in shared)), key=lambda p: p.name)
+            item["parameters"] = [*map(path_part, path_parameters(path, kind[2])), *map(query_part, in_query)]
+        for operation in by_path[path]:
+            item[operation.method] = operation_part(operation, shared)
+        items[path] = item
+    return items
 
 
 def shared_query(operations: Iterable[Operation]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from apiserver.resources.table import ResourceTable
 from apiserver.schemas.openapi import custom, definitions, operations
 from apiserver.schemas.openapi.definitions import Dialect
 from apiserver.schemas.openapi.operations import RESPONSE_WORDS, Operation
-from apiserver.schemas.openapi.parameters import PRETTY, QUERY, Parameter, path_parameters
+from apiserver.schemas.openapi.parameters import PRETTY, QUERY, Parameter
 from apiserver.schemas.published import GVK, Schema
 
 _JSON = "application/json"
@@ -40,7 +40,7 @@ def document(table: ResourceTable, published: Mapping[str, Schema]) -> dict[str,
     return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": f"v{table.kubernetes_version}.0"},
-        "paths": _paths(found),
+        "paths": operations.paths(found, _path_parameter, _parameter, _operation),
         "definitions": dict(sorted(schemas.items())),
         "parameters": {_shared_name(p): _query(p) for p in (PRETTY, *(p for n, p in QUERY.items() if n not in _INLINE))},
         "securityDefinitions": {
@@ -50,27 +50,15 @@ def document(table: ResourceTable, published: Mapping[str, Schema]) -> dict[str,
     }
 
 
-def _paths(found: list[Operation]) -> dict[str, Any]:
-    by_path: dict[str, list[Operation]] = {}
-    for operation in found:
-        by_path.setdefault(operation.path, []).append(operation)
-    return {path: _path(path, by_path[path]) for path in sorted(by_path)}
-
-
-def _path(path: str, found: list[Operation]) -> dict[str, Any]:
-    item: dict[str, Any] = {}
-    shared = operations.shared_query(found)
-    kind = found[0].kind
-    if kind is not None:
-        in_path = [
-            {"description": p.description, "in": "path", "name": p.name, "required": True, "type": p.type, "uniqueItems": True}
-            for p in path_parameters(path, kind[2])
-        ]
-        in_query = sorted((PRETTY, *(QUERY[name] for name in shared)), key=lambda p: p.name)
-        item["parameters"] = [*in_path, *map(_parameter, in_query)]
-    for operation in found:
-        item[operation.method] = _operation(operation, shared)
-    return item
+def _path_parameter(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "description": parameter.description,
+        "in": "path",
+        "name": parameter.name,
+        "required": True,
+        "type": parameter.type,
+        "uniqueItems": True,
+    }
 
 
 def _operation(operation: Operation, shared: tuple[str, ...]) -> dict[str, Any]:
