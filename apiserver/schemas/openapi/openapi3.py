@@ -69,7 +69,7 @@ def document(table: ResourceTable, published: Mapping[str, Schema], name: str) -
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": f"v{table.kubernetes_version}.0"},
-        "paths": operations.paths(found, _path_parameter, _query, _operation),
+        "paths": _paths(found),
         "components": {
             "schemas": _schemas(found, infos, published),
             "securitySchemes": {
@@ -85,7 +85,7 @@ def _custom_document(infos: list[ResourceInfo], published: Mapping[str, Schema])
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
-        "paths": operations.paths(found, _path_parameter, _query, _operation),
+        "paths": _paths(found),
         "components": {"schemas": _schemas(found, infos, published)},
     }
 
@@ -115,6 +115,10 @@ def _schemas(found: list[Operation], infos: Iterable[ResourceInfo], published: M
             named.add(META + "WatchEvent")
     schemas = {name: definitions.definition(name, published[name], Dialect.OPENAPI_3) for name in definitions.reachable(published, named)}
     return dict(sorted({**schemas, **own}.items()))
+
+
+def _paths(found: list[Operation]) -> dict[str, Any]:
+    return operations.paths(found, _path_parameter, _query, _operation)
 
 
 def _path_parameter(parameter: Parameter) -> dict[str, Any]:
