@@ -17,6 +17,7 @@ from apiserver.machinery import objects, status
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.objectstore.interface import Selection
+from apiserver.registry import object_deletion
 from apiserver.registry.deletion import DeleteOptions
 from apiserver.registry.environment import Write
 from apiserver.registry.registry import Registry
@@ -86,7 +87,7 @@ async def _delete_objects(registry: Registry, definition: CustomDefinition) -> N
         remaining = {obj.path for obj in found}
         for obj in found:
             try:
-                await store.delete(write, obj.namespace, obj.name, DeleteOptions())
+                await object_deletion.delete(store, write, obj.namespace, obj.name, DeleteOptions())
             except StatusError as error:
                 if error.code != 404:
                     raise

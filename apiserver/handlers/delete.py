@@ -12,7 +12,7 @@ from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope, body_json, no_kind, wrong_head
 from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
-from apiserver.registry import deletion
+from apiserver.registry import deletion, object_deletion
 from apiserver.registry.deletion import DeleteOptions
 from apiserver.registry.environment import Write
 from apiserver.request import body as request_body
@@ -53,10 +53,10 @@ async def delete(scope: ResourceScope, context: RequestContext, receive: Receive
     options = await read_options(context, receive, limit_bytes)
     namespace = info.namespace if scope.info.namespaced else ""
     if options.ignore_store_read_error and minor_of(scope.schemas.kubernetes_version) >= IGNORE_READ_ERROR_SINCE:
-        await scope.store.delete_unreadable(write_of(context, options), namespace, info.name)
+        await object_deletion.delete_unreadable(scope.store, write_of(context, options), namespace, info.name)
         await response.send_object(send, context, 200, negotiated, deleted_status(scope, info.name, {}))
         return
-    done = await scope.store.delete(write_of(context, options), namespace, info.name, options)
+    done = await object_deletion.delete(scope.store, write_of(context, options), namespace, info.name, options)
     returns_object = (scope.info.group, scope.info.resource) in _RETURN_OBJECT
     if returns_object or not done.gone:
         # upstream says so of this one wish alone, so as not to break clients
@@ -87,7 +87,7 @@ async def delete_collection(scope: ResourceScope, context: RequestContext, recei
     found = await listed(scope, context, selecting)
     for obj in found.objects:
         try:
-            await scope.store.delete(write, obj.namespace, obj.name, options)
+            await object_deletion.delete(scope.store, write, obj.namespace, obj.name, options)
         except StatusError as error:
             if error.code != 404:
                 raise

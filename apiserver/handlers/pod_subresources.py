@@ -14,6 +14,7 @@ from apiserver.machinery import field_errors, go_json, labels, objects, status, 
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.objectstore.interface import Selection
+from apiserver.registry import object_deletion
 from apiserver.registry.deletion import DeleteOptions, validate_options
 from apiserver.registry.environment import Write
 from apiserver.registry.registry import Registry
@@ -181,7 +182,7 @@ async def evict(scope: ResourceScope, registry: Registry, context: RequestContex
     pod = store.decode(await store.get(info.namespace, info.name))
     if not _needs_no_budget(pod):
         await _spend_budget(registry, write, info.namespace, pod, store.env.clock.text())
-    await store.delete(write, info.namespace, info.name, deleting)
+    await object_deletion.delete(store, write, info.namespace, info.name, deleting)
     answer = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     await response.send_object(send, context, 201, negotiated, answer)
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from apiserver.admission.interfaces import AdmissionAttributes, Operation
-from apiserver.authorization.authorizer import Attributes, Decision
 from apiserver.machinery import field_errors, go_json, managed_fields, object_meta_validation, objects, resource_version, status
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
@@ -21,7 +20,6 @@ from apiserver.objectstore.interface import ExpiredError, KeyExistsError, ListRe
 from apiserver.objectstore.kv_object_storage import Guard, KvObjectStorage
 from apiserver.objectstore.statuses import TooLargeError, as_statuses
 from apiserver.registry import before, conversion, deletion, owner_references, status_metadata
-from apiserver.registry.deletion import DeleteOptions
 from apiserver.registry.environment import Environment, Write
 from apiserver.registry.strategy import Strategy, StrategyContext
 from apiserver.resources.resource_info import ResourceInfo
@@ -32,8 +30,6 @@ LOST_RACES_MAX = 16
 Build = Callable[[Object], Awaitable[Object]]
 
 STATUS = "status"
-#: the verb of a deletion of what cannot be read
-UNSAFE_DELETE = "unsafe-delete-ignore-read-errors"
 
 _VERSION_ON_CREATE = "resourceVersion should not be set on objects to be created"
 
@@ -47,14 +43,6 @@ class Preconditions:
 
 
 NO_PRECONDITIONS = Preconditions()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
-    """``object``: the object as it was, or as it waits for its end. ``gone``: whether it is away (or would be, in a dry run)."""
-
-    object: StoredObject
-    gone: bool
 
 
 class Store:
@@ -137,14 +125,14 @@ class Store:
         value = codec.encode(obj)
         return codec.served(value, int(version)) if version else value
 
-    def _to_storage(self, obj: Object) -> Object:
+    def to_storage(self, obj: Object) -> Object:
         if self._from_storage is not None:
             return self.strategy.to_storage(obj)
         return conversion.convert(dict(obj), self.stored) if self._converts else obj
 
-    def _unwritten(self, path: str, obj: Object, revision: int) -> StoredObject:
+    def unwritten(self, path: str, obj: Object, revision: int) -> StoredObject:
         """What a dry run answers."""
-        value = codec.encode(self._to_storage(obj))
+        value = codec.encode(self.to_storage(obj))
         return StoredObject(path, codec.served(value, revision) if revision else value, revision)
 
     # -- create --------------------------------------------------------------------------------------------------------------
@@ -191,7 +179,7 @@ class Store:
             obj = self.env.managers.update(self.info, "", None, obj, write.manager, now)
             metadata = obj["metadata"]
         before.wipe(metadata)
-        attributes = self._attributes(Operation.CREATE, write, namespace, metadata.get("name") or "", obj, None)
+        attributes = self.attributes(Operation.CREATE, write, namespace, metadata.get("name") or "", obj, None)
         await self.env.admission.admit(attributes)
         owner_references.deduplicate(obj["metadata"], write.warn, after_admission=True)
         attempts = before.GENERATE_NAME_ATTEMPTS if generated else 1
@@ -240,13 +228,13 @@ class Store:
             if write.dry_run:
                 if await self.storage.get(path) is not None:
                     raise KeyExistsError(path)
-                return self._unwritten(path, obj, 0)
+                return self.unwritten(path, obj, 0)
             try:
-                return await self.storage.create(path, self._to_storage(obj), guard)
+                return await self.storage.create(path, self.to_storage(obj), guard)
             except TooLargeError:
                 if not manages_fields or obj["metadata"].pop("managedFields", None) is None:
                     raise
-                return await self.storage.create(path, self._to_storage(obj), guard)
+                return await self.storage.create(path, self.to_storage(obj), guard)
 
     def _exists(self, path: str, name: str, generated: bool) -> StatusError:
         error = status.already_exists(self.info.group, self.info.resource, name)
@@ -295,13 +283,13 @@ class Store:
             new = await self._changed(write, context, name, old, build, own_old, subresource, manages_fields)
             goes = self._goes(new, old)
             if not goes and managed_fields.restore_timestamps(old, new) == old:
-                if self._from_storage is None or self._to_storage(old) == current.decode():
+                if self._from_storage is None or self.to_storage(old) == current.decode():
                     return None
                 new = old  # nothing changes, but it is stored otherwise by now: in another version, with further defaults
             if goes or write.dry_run:
-                unwritten = self._unwritten(path, new, current.revision)
+                unwritten = self.unwritten(path, new, current.revision)
                 return None
-            return self._to_storage(new if tracks else managed_fields.without_entries(new))
+            return self.to_storage(new if tracks else managed_fields.without_entries(new))
 
         lost_races = 0
         while True:
@@ -363,7 +351,7 @@ class Store:
         self._check_identity(name, metadata, old["metadata"])
         if self.env.managers is not None and manages_fields:
             new = self.env.managers.update(self.info, subresource, old, new, write.manager, context.now)
-        attributes = self._attributes(Operation.UPDATE, write, context.namespace, name, new, old, subresource)
+        attributes = self.attributes(Operation.UPDATE, write, context.namespace, name, new, old, subresource)
         await self.env.admission.admit(attributes)
         owner_references.deduplicate(new["metadata"], write.warn, after_admission=True)
         before.of_update(new, old)
@@ -436,111 +424,6 @@ class Store:
             return not objects.get(new, "spec", "finalizers")
         return True
 
-    # -- delete --------------------------------------------------------------------------------------------------------------
-
-    async def delete(self, write: Write, namespace: str, name: str, options: DeleteOptions) -> Deleted:
-        """Delete, or begin to. ``options.dry_run`` is the caller's ``write.dry_run``. Raises StatusError."""
-        path = self.path(namespace, name)
-        while True:
-            with as_statuses(self.info, name):
-                current = await self.get(namespace, name)
-                done = await self._delete_version(write, namespace, name, path, current, options)
-            if done is not None:
-                return done
-
-    async def delete_unreadable(self, write: Write, namespace: str, name: str) -> None:
-        """Delete an object whose stored value cannot be read, without any of what a deletion usually asks of it: admission, finalizers,
-        preconditions. Raises StatusError: 403 for whoever may not do just this, 409 where the object can be read."""
-        attributes = Attributes(
-            user=write.user,
-            verb=UNSAFE_DELETE,
-            group=self.info.group,
-            version=self.info.version,
-            namespace=namespace,
-            resource=self.info.resource,
-            name=name,
-        )
-        decision, reason = self.env.authorizer.authorize(attributes) if self.env.authorizer is not None else (Decision.NO_OPINION, "")
-        if decision is not Decision.ALLOW:
-            why = f'not permitted to do "{UNSAFE_DELETE}", reason: {reason}'
-            raise status.forbidden(self.info.group, self.info.resource, name, why)
-        with as_statuses(self.info, name):
-            if not await self.storage.delete_unreadable(self.path(namespace, name), dry_run=write.dry_run):
-                why = "it can be read: delete it as usual, without ignoreStoreReadErrorWithClusterBreakingPotential"
-                raise status.conflict(self.info.group, self.info.resource, name, why)
-
-    async def _delete_version(
-        self, write: Write, namespace: str, name: str, path: str, current: StoredObject, options: DeleteOptions
-    ) -> Deleted | None:
-        """None: another write came first."""
-        old = self.decode(current)
-        self._check_preconditions(name, old, options)
-        now, options = self.env.clock.text(), options.copy()
-        new = self.decode(current)
-        if self.strategy.begin_deletion(new, now):
-            if write.dry_run:
-                return Deleted(object=self._unwritten(path, new, current.revision), gone=False)
-            begun = await self.storage.update(path, self._to_storage(new), current.revision)
-            return None if begun is None else Deleted(object=begun, gone=False)
-        grace = deletion.begin(new, options, supports_grace=self.supports_grace, now=now)
-        if grace.pending:
-            return Deleted(object=current, gone=False)
-        attributes = self._attributes(Operation.DELETE, write, namespace, name, None, old)
-        await self.env.admission.admit(attributes)
-        await self.env.admission.validate(attributes)
-        finalizers = new["metadata"].get("finalizers") or []
-        wanted = deletion.garbage_collection_finalizers(finalizers, options, self.strategy.default_garbage_collection)
-        if wanted is not None:
-            new["metadata"]["finalizers"] = finalizers = wanted
-        if self._marks_namespace(new, options, now):
-            finalizers = [*finalizers, *(objects.get(new, "spec", "finalizers") or [])]
-        elif not grace.graceful and finalizers:
-            deletion.mark(new, now)
-        marked = grace.graceful or bool(finalizers)
-        before.drop_empty_metadata(new["metadata"])
-        held = bool(finalizers) or (grace.graceful and bool(options.grace_period_seconds))
-        last = current
-        if marked and new != old:
-            if write.dry_run:
-                last = self._unwritten(path, new, current.revision)
-            else:
-                written = await self.storage.update(path, self._to_storage(new), current.revision)
-                if written is None:
-                    return None
-                last = written
-        if held:
-            return Deleted(object=last, gone=False)
-        if not write.dry_run:
-            revision = await self.storage.delete(path, last.revision)
-            if revision is None:
-                return None
-            last = StoredObject(path, codec.served_again(last.raw, revision), revision)
-        return Deleted(object=last, gone=True)
-
-    def _marks_namespace(self, obj: Object, options: DeleteOptions, now: str) -> bool:
-        """A namespace goes when its controller has emptied it and takes ``kubernetes`` out of its spec.finalizers."""
-        if self.info.group or self.info.resource != "namespaces":
-            return False
-        metadata = obj["metadata"]
-        metadata.setdefault("deletionTimestamp", now)
-        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-        return bool(objects.get(obj, "spec", "finalizers"))
-
-    def _check_preconditions(self, name: str, obj: Object, options: DeleteOptions) -> None:
-        metadata = obj["metadata"]
-        if options.uid is not None and options.uid != metadata.get("uid"):
-            why = (
-                f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata.get('uid', '')}). "
-                "The object might have been deleted and then recreated"
-            )
-            raise status.conflict(self.info.group, self.info.kind, name, why)
-        if options.resource_version is not None and options.resource_version != metadata["resourceVersion"]:
-            why = (
-                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion in record "
-                f"({metadata['resourceVersion']}). The object might have been modified"
-            )
-            raise status.conflict(self.info.group, self.info.kind, name, why)
-
     # -- shared --------------------------------------------------------------------------------------------------------------
 
     def _context(self, write: Write, namespace: str, now: str) -> StrategyContext:
@@ -560,7 +443,7 @@ class Store:
             obj, namespaced=info.namespaced, name_rule=self.strategy.name_rule, builtin=info.builtin and self.strategy.standard_finalizers
         )
 
-    def _attributes(
+    def attributes(
         self,
         operation: Operation,
         write: Write,
