@@ -204,10 +204,7 @@ class _Walk:
             if isinstance(raw, list):
                 assert type_.element is not None
                 element = type_.element
-                return [
-                    _zero(element) if item is None else self.value(element, item, _Path(path, position))
-                    for position, item in enumerate(raw)
-                ]
+                return [self._item(element, item, _Path(path, position)) for position, item in enumerate(raw)]
             return self._wrong(type_, raw, path)
         if shape is Shape.MAP:
             if isinstance(raw, dict):
@@ -223,6 +220,12 @@ class _Walk:
             return self._any(type_, raw)
         return self._special(type_, raw)
 
+    def _item(self, element: Type, raw: Any, path: _Path) -> Any:
+        """Of a list or map: null is the element's zero, which of a struct is what ``{}`` decodes to."""
+        if raw is not None:
+            return self.value(element, raw, path)
+        return self.struct(element, {}, path) if element.shape is Shape.STRUCT else _zero(element)
+
     def _map(self, type_: Type, raw: dict[str, Any], path: _Path) -> dict[str, Any]:
         assert type_.element is not None
         element = type_.element
@@ -231,10 +234,10 @@ class _Walk:
             for key, item in raw.pairs:
                 if key in out:
                     self._strict("duplicate", _Path(path, key))
-                out[key] = _zero(element) if item is None else self.value(element, item, _Path(path, key))
+                out[key] = self._item(element, item, _Path(path, key))
             return out
         for key, item in raw.items():
-            out[key] = _zero(element) if item is None else self.value(element, item, _Path(path, key))
+            out[key] = self._item(element, item, _Path(path, key))
         return out
 
     def _string(self, type_: Type, raw: Any, path: _Path) -> Any:

@@ -177,8 +177,14 @@ def test_nulls_go_away() -> None:
         "metadata": {"creationTimestamp": None, "labels": None},
         "spec": {"nodeName": None, "containers": [None, {"name": "c", "args": ["a", None]}]},
     }
-    assert decode(POD, source).obj == {"metadata": {}, "spec": {"containers": [{}, {"name": "c", "args": ["a", ""]}]}}
+    assert decode(POD, source).obj == {"metadata": {}, "spec": {"containers": [{"name": ""}, {"name": "c", "args": ["a", ""]}]}}
     assert decode(SECRET, {"stringData": {"a": None}}).obj == {"stringData": {"a": ""}}
+
+
+def test_a_null_in_a_list_or_map_of_structs_is_an_empty_struct() -> None:
+    """Decoded once: with what Go always writes of it."""
+    assert decode(POD, {"spec": {"containers": [None]}}) == decode(POD, {"spec": {"containers": [{}]}})
+    assert decode(POD, {"spec": {"containers": [None]}}).obj == {"spec": {"containers": [{"name": ""}]}}
 
 
 def test_zeros_that_go_cannot_tell_from_absent_are_left_out() -> None:
