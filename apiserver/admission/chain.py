@@ -64,8 +64,15 @@ class AdmissionChain:
 
     async def admit(self, attributes: AdmissionAttributes) -> None:
         """Let the plugins change ``attributes.object``. Raises StatusError of the first that refuses."""
-        for plugin in self._concerned(self._admitting, attributes, "admit"):
+        attributes.reinvocation = None
+        concerned = self._concerned(self._admitting, attributes, "admit")
+        for plugin in concerned:
             await plugin.admit(attributes)
+        if attributes.reinvocation is not None and attributes.reinvocation.wanted:
+            # what a webhook put in is seen by everybody: once more, and no further
+            attributes.reinvocation.second = True
+            for plugin in concerned:
+                await plugin.admit(attributes)
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
         """Let the plugins judge the finished object. Raises StatusError of the first that refuses."""

@@ -4,6 +4,7 @@ request (a lost compare re-runs the change)."""
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,9 +20,24 @@ class Operation(enum.Enum):
 
 
 @dataclass(slots=True, kw_only=True)
+class Reinvocation:
+    """Of one request: plugins that let others change the object (webhooks, policies) set ``wanted`` when that happened, and all that
+    change objects then run once more, with ``second`` set. ``memo`` is what each plugin keeps from the first time, by its name."""
+
+    wanted: bool = False
+    second: bool = False
+    memo: dict[str, Any] = field(default_factory=dict)
+
+
+def no_annotation(key: str, value: str) -> None:
+    """Where there is no audit event."""
+
+
+@dataclass(slots=True, kw_only=True)
 class AdmissionAttributes:
-    """``object`` is the new object (None for DELETE) and may be changed in place by ``admit``; ``old_object`` never.
-    ``options`` are the CreateOptions, UpdateOptions, PatchOptions or DeleteOptions of the request."""
+    """``object`` is the new object (None for DELETE) and may be changed in place by ``admit``; ``old_object`` never. Both are of the
+    subresource's kind where it has one of its own (Scale, Binding). ``options`` are the CreateOptions, UpdateOptions, PatchOptions or
+    DeleteOptions of the request. ``annotate`` takes annotations for the audit event."""
 
     operation: Operation
     info: ResourceInfo
@@ -34,6 +50,8 @@ class AdmissionAttributes:
     dry_run: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    annotate: Callable[[str, str], None] = no_annotation
+    reinvocation: Reinvocation | None = None
 
 
 class ObjectGetter(Protocol):

@@ -99,7 +99,9 @@ async def delete_collection(scope: ResourceScope, context: RequestContext, recei
 
 def write_of(context: RequestContext, options: DeleteOptions) -> Write:
     assert context.user is not None, "the chain authenticates"
-    return Write(user=context.user, dry_run=bool(options.dry_run), options=options.as_object(), warn=context.warn)
+    return Write(
+        user=context.user, dry_run=bool(options.dry_run), options=options.as_object(), warn=context.warn, annotate=context.annotate
+    )
 
 
 async def read_options(context: RequestContext, receive: Receive, limit_bytes: int) -> DeleteOptions:

@@ -178,7 +178,9 @@ async def evict(scope: ResourceScope, registry: Registry, context: RequestContex
     if errors := validate_options(deleting):
         raise status.invalid(META_GROUP, "DeleteOptions", "", errors)
     assert context.user is not None, "the chain authenticates"
-    write = Write(user=context.user, dry_run=bool(deleting.dry_run), options=deleting.as_object(), warn=context.warn)
+    write = Write(
+        user=context.user, dry_run=bool(deleting.dry_run), options=deleting.as_object(), warn=context.warn, annotate=context.annotate
+    )
     pod = store.decode(await store.get(info.namespace, info.name))
     if not _needs_no_budget(pod):
         await _spend_budget(registry, write, info.namespace, pod, store.env.clock.text())

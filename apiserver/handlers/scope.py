@@ -150,6 +150,7 @@ class ResourceScope:
             dry_run=options.dry_run,
             options=_options_object(options, kind),
             warn=context.warn,
+            annotate=context.annotate,
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from apiserver.admission.interfaces import AdmissionAttributes
+from apiserver.admission.interfaces import AdmissionAttributes, no_annotation
 from apiserver.authentication.user import UserInfo
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.machinery.objects import Object
@@ -88,10 +88,12 @@ class Environment:
 
 @dataclass(slots=True, kw_only=True)
 class Write:
-    """Who writes, and how. ``warn`` takes texts for ``Warning`` headers; ``options`` is the options object for admission."""
+    """Who writes, and how. ``warn`` takes texts for ``Warning`` headers, ``annotate`` annotations of the audit event; ``options`` is the
+    options object for admission."""
 
     user: UserInfo
     manager: str = ""
     dry_run: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     warn: Callable[[str], None] = lambda text: None
+    annotate: Callable[[str, str], None] = no_annotation

@@ -465,6 +465,7 @@ class Store:
             dry_run=write.dry_run,
             options=write.options,
             warnings=_Warnings(write),
+            annotate=write.annotate,
         )
 
 

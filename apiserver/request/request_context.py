@@ -58,6 +58,10 @@ class RequestContext:
         values = self.query.get(name)
         return values[0] if values else ""
 
+    def annotate(self, key: str, value: str) -> None:
+        """For the audit event; what was said first stays."""
+        self.annotations.setdefault(key, value)
+
     def warn(self, text: str) -> None:
         """Texts said twice are sent once. Beyond ``WARNINGS_MAX`` no further one is kept: the headers would not take it."""
         if len(self.warnings) < WARNINGS_MAX and text not in self.warnings:

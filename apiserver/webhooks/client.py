@@ -1,0 +1,207 @@
+"""``WebhookClient``: one POST of JSON to a webhook, and its answer, under a timeout and a limit.
+
+One pool of connections for all webhooks of a server. A connection is kept by host, port and certificate bundle, so that a webhook whose
+bundle changes is verified anew. Services are looked up when a connection is made: a webhook that has moved is found once its old
+connection is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import math
+import socket
+import ssl
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
+from yarl import URL
+
+from apiserver.webhooks import wording
+from apiserver.webhooks.addresses import Address, ServiceAddressError
+
+Resolve = Callable[[str, str, int], Address]
+
+#: An answer holds at most a patch in base64 that puts in all that a request may hold (3 MiB), some times over.
+ANSWER_BYTES_MAX = 16 * 1024 * 1024
+#: Certificate bundles whose TLS contexts are kept; a context holds some 100 kB where the system's authorities are in it.
+CONTEXTS_MAX = 200
+#: Connections to one webhook: beyond that calls wait for each other, within their timeout.
+CONNECTIONS_PER_HOST_MAX = 256
+#: A webhook that was not called for so long is connected to anew.
+KEEP_ALIVE_SECONDS = 30.0
+HTTPS_PORT = 443
+
+_SERVICE_SUFFIX = ".svc"
+
+
+class CallError(Exception):
+    """No usable answer; the text says why. ``code`` is the HTTP status that the caller's metrics tell, 503 where there was none."""
+
+    def __init__(self, why: str, code: int = 503) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """Where a webhook is: ``url`` as it is called (of a service ``https://NAME.NAMESPACE.svc:PORT/PATH``) and whom to trust (PEM)."""
+
+    url: str
+    ca_bundle: str = ""
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+
+def client_config(said: Mapping[str, Any]) -> ClientConfig:
+    """From ``clientConfig`` of a webhook or a conversion. Raises CallError for what no current server would have stored."""
+    bundle = said.get("caBundle") or ""
+    try:
+        pem = base64.b64decode(bundle).decode("ascii").strip()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise CallError("unable to load root certificates: unable to parse bytes as PEM block") from error
+    service = said.get("service")
+    if service is not None:
+        path = service.get("path") or ""
+        port = service.get("port") or HTTPS_PORT
+        slash = "" if path.startswith("/") or not path else "/"
+        return ClientConfig(url=f"https://{service['name']}.{service['namespace']}.svc:{port}{slash}{path}", ca_bundle=pem)
+    url = said.get("url") or ""
+    if not url:
+        raise CallError("webhook configuration must have either service or URL")
+    return ClientConfig(url=url, ca_bundle=pem)
+
+
+class WebhookClient:
+    """Made inside a running loop. ``close`` at its end."""
+
+    def __init__(self, resolve: Resolve, user_agent: str) -> None:
+        self._contexts: OrderedDict[str, ssl.SSLContext] = OrderedDict()
+        connector = aiohttp.TCPConnector(
+            resolver=_Resolver(resolve),
+            use_dns_cache=False,
+            limit=0,
+            limit_per_host=CONNECTIONS_PER_HOST_MAX,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"Accept": "application/json, */*", "Accept-Encoding": "identity", "User-Agent": user_agent},
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def post(self, config: ClientConfig, body: bytes, timeout_seconds: float) -> bytes:
+        """The body of the answer. Raises CallError."""
+        url = called_url(config.url, timeout_seconds)
+        try:
+            async with self._session.post(
+                URL(url, encoded=True),
+                data=body,
+                headers={"Content-Type": "application/json"},
+                ssl=self._context(config.ca_bundle),
+                timeout=aiohttp.ClientTimeout(total=timeout_seconds),
+                allow_redirects=False,
+            ) as answer:
+                content = await _read(answer)
+                if not 200 <= answer.status <= 206:
+                    refused = wording.unsuccessful(answer.status, content, answer.headers.get("Content-Type", ""))
+                    raise CallError(refused.message, answer.status)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise CallError(f'Post "{url}": {wording.transport(error, config.host)}') from error
+        if not content:
+            raise CallError(
+                f"0-length response with status code: {answer.status} and content type: {answer.headers.get('Content-Type', '')}"
+            )
+        return content
+
+    def _context(self, ca_bundle: str) -> ssl.SSLContext:
+        found = self._contexts.get(ca_bundle)
+        if found is None:
+            found = self._contexts[ca_bundle] = tls_context(ca_bundle)
+            if len(self._contexts) > CONTEXTS_MAX:
+                self._contexts.popitem(last=False)
+        else:
+            self._contexts.move_to_end(ca_bundle)
+        return found
+
+
+def tls_context(ca_bundle: str) -> ssl.SSLContext:
+    """Trusts the bundle, or the system's authorities where there is none. As in Go a certificate in the bundle is trusted by itself, and
+    names that stand in the subject alone do not count. Raises CallError."""
+    try:
+        context = ssl.create_default_context(cadata=ca_bundle or None)
+    except (ssl.SSLError, ValueError) as error:
+        raise CallError("unable to load root certificates: unable to parse bytes as PEM block") from error
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.hostname_checks_common_name = False
+    return context
+
+
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    pieces, size = [], 0
+    async for piece in answer.content.iter_any():
+        size += len(piece)
+        if size > ANSWER_BYTES_MAX:
+            answer.close()  # the rest is not waited for
+            raise CallError(f"the response is larger than the limit of {ANSWER_BYTES_MAX} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def called_url(url: str, timeout_seconds: float) -> str:
+    """With the time that the webhook has, in whole seconds, as kube-apiserver tells it."""
+    parts = urlsplit(url)
+    query = f"{parts.query}&" if parts.query else ""
+    return parts._replace(path=parts.path or "/", query=f"{query}timeout={math.ceil(timeout_seconds)}s", fragment="").geturl()
+
+
+class _Resolver(AbstractResolver):
+    """Host names as usual; ``NAME.NAMESPACE.svc`` by the services of the cluster, which also say the port."""
+
+    def __init__(self, resolve_service: Resolve) -> None:
+        self._resolve_service = resolve_service
+        self._names = ThreadedResolver()
+
+    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
+        labels = host.removesuffix(_SERVICE_SUFFIX).split(".")
+        if not host.endswith(_SERVICE_SUFFIX) or len(labels) != 2:
+            return await self._names.resolve(host, port, family)
+        try:
+            address = self._resolve_service(labels[1], labels[0], port)
+        except ServiceAddressError as error:
+            raise OSError(str(error)) from error
+        if address.host == "localhost":
+            return [{**found, "hostname": host} for found in await self._localhost(address.port)]
+        found = await self._names.resolve(address.host, address.port, family)
+        return [{**one, "hostname": host, "port": address.port} for one in found]
+
+    async def _localhost(self, port: int) -> list[ResolveResult]:
+        """Both loopback addresses, without asking anybody."""
+        return [
+            ResolveResult(hostname="localhost", host=host, port=port, family=family, proto=0, flags=socket.AI_NUMERICHOST)
+            for host, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
+        ]
+
+    async def close(self) -> None:
+        await self._names.close()
+
+
+async def end(client: WebhookClient | None) -> None:
+    """Close a client that may never have been made, without waiting for its connections."""
+    if client is not None:
+        await asyncio.shield(client.close())
