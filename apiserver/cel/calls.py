@@ -1,0 +1,444 @@
+"""Closures that call: operators, logic, functions, with the checks that values of unknown types need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from apiserver.cel import access, regex
+from apiserver.cel.code import COST, FAULTS, LIMIT, NO_OVERLOAD, Code, Frame, Run, charge, constant, fault, work
+from apiserver.cel.costs import Cost, cost_of, equality, traversal
+from apiserver.cel.declarations import Overload
+from apiserver.cel.errors import CostExceededError, EvaluationError
+from apiserver.cel.runtime_types import accepts, name_of, runtime_type
+from apiserver.cel.syntax import Call, Literal, Node
+from apiserver.cel.types import Kind, Type, is_optional
+from apiserver.cel.values import OptionalValue, equal
+
+if TYPE_CHECKING:
+    from apiserver.cel.compiler import Compiler
+
+_SCALARS = frozenset({Kind.BOOL, Kind.INT, Kind.UINT, Kind.DOUBLE, Kind.TIMESTAMP, Kind.DURATION})
+_CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"})
+
+
+class ConstantError(Exception):
+    """A constant that cannot be computed."""
+
+
+def call(compiler: Compiler, node: Call) -> Code:
+    """Compile a call by its function."""
+    special = _SPECIAL.get(node.function)
+    if special is not None:
+        return special(compiler, node)
+    return _function(compiler, node)
+
+
+# --- logic -----------------------------------------------------------------------------------------------------------------------
+
+
+def _logic(compiler: Compiler, node: Call) -> Code:
+    """`&&` and `||`: the deciding value wins, whichever side fails; the right side costs only when it is looked at."""
+    left = compiler.compile(node.arguments[0])
+    right = compiler.compile(node.arguments[1])
+    deciding = node.function == "_||_"
+    first, second, cost = left.run, right.run, right.cost
+
+    def settle(frame: Frame, error: Exception | None) -> bool:
+        """The left side failed or was no boolean: only the right side can still decide."""
+        frame[COST] += cost
+        try:
+            found = second(frame)
+        except FAULTS:
+            found = None
+        if found is deciding:
+            return bool(deciding)
+        raise fault(error) if error is not None else EvaluationError(NO_OVERLOAD)
+
+    if deciding:
+
+        def run_or(frame: Frame) -> bool:
+            try:
+                found = first(frame)
+            except FAULTS as error:
+                return settle(frame, error)
+            if found is True:
+                return True
+            if found is not False:
+                return settle(frame, None)
+            frame[COST] += cost
+            found = second(frame)
+            if found is True or found is False:
+                return bool(found)
+            raise EvaluationError(NO_OVERLOAD)
+
+        return Code(run_or, left.cost)
+
+    def run_and(frame: Frame) -> bool:
+        try:
+            found = first(frame)
+        except FAULTS as error:
+            return settle(frame, error)
+        if found is False:
+            return False
+        if found is not True:
+            return settle(frame, None)
+        frame[COST] += cost
+        found = second(frame)
+        if found is True or found is False:
+            return bool(found)
+        raise EvaluationError(NO_OVERLOAD)
+
+    return Code(run_and, left.cost)
+
+
+def _not(compiler: Compiler, node: Call) -> Code:
+    operand = compiler.compile(node.arguments[0])
+    run = operand.run
+
+    def negate(frame: Frame) -> bool:
+        found = run(frame)
+        if found is True:
+            return False
+        if found is False:
+            return True
+        raise EvaluationError(NO_OVERLOAD)
+
+    return Code(negate, operand.cost + 1)
+
+
+def _conditional(compiler: Compiler, node: Call) -> Code:
+    test, then, otherwise = (compiler.compile(argument) for argument in node.arguments)
+    test_run, then_run, otherwise_run = test.run, then.run, otherwise.run
+    then_cost, otherwise_cost = then.embedded_cost, otherwise.embedded_cost
+
+    def run(frame: Frame) -> Any:
+        found = test_run(frame)
+        if found is True:
+            frame[COST] += then_cost
+            return then_run(frame)
+        if found is False:
+            frame[COST] += otherwise_cost
+            return otherwise_run(frame)
+        raise EvaluationError(NO_OVERLOAD)
+
+    return Code(run, test.cost, attribute=True, root=0)
+
+
+# --- equality --------------------------------------------------------------------------------------------------------------------
+
+
+def _equality(compiler: Compiler, node: Call) -> Code:
+    left = compiler.materialized(node.arguments[0])
+    right = compiler.materialized(node.arguments[1])
+    negated = node.function == "_!=_"
+    kinds = (node.arguments[0].type.kind, node.arguments[1].type.kind)
+    cost = left.cost + right.cost
+    first, second = left.run, right.run
+    if kinds[0] in _SCALARS and kinds[1] in _SCALARS and kinds[0] is kinds[1]:
+        if negated:
+            return Code(lambda frame: first(frame) != second(frame), cost + 1)
+        return Code(lambda frame: first(frame) == second(frame), cost + 1)
+    special = cost_of(node.function, "")
+    if kinds[0] is kinds[1] is Kind.STRING:
+        return Code(_string_equality(first, right, negated), cost)
+    opaque = callable(special)
+
+    def run(frame: Frame) -> bool:
+        a, b = first(frame), second(frame)
+        frame[COST] += special((a, b), None) if opaque else equality(a, b)  # type: ignore[operator]
+        if isinstance(a, (list, dict)):
+            work(frame, weight(a))
+        return equal(a, b) is not negated
+
+    return Code(run, cost)
+
+
+def _string_equality(first: Run, right: Code, negated: bool) -> Run:
+    """Two strings: the most common test, against a constant most of the time."""
+    second = right.run
+    if right.constant:
+        text = right.value
+        length = len(text)
+        most = traversal(length)
+
+        def with_constant(frame: Frame) -> bool:
+            found = first(frame)
+            frame[COST] += most if len(found) >= length else traversal(len(found))
+            return (found == text) is not negated
+
+        return with_constant
+
+    def run(frame: Frame) -> bool:
+        a, b = first(frame), second(frame)
+        frame[COST] += traversal(min(len(a), len(b)))
+        return (a == b) is not negated
+
+    return run
+
+
+def weight(value: Any) -> int:
+    """How many values a comparison may touch, to the depth that is quick to tell."""
+    if isinstance(value, dict):
+        return len(value) + sum(weight(item) for item in value.values() if isinstance(item, (dict, list)))
+    if isinstance(value, list):
+        return len(value) + sum(weight(item) for item in value if isinstance(item, (dict, list)))
+    return 1
+
+
+# --- indexes and optional values -------------------------------------------------------------------------------------------------
+
+
+def _index(compiler: Compiler, node: Call) -> Code:
+    operand = compiler.compile(node.arguments[0])
+    key = compiler.compile(node.arguments[1])
+    optional = node.function == "_[?_]"
+    cost = (operand.cost if operand.attribute else operand.cost + 1) + (key.embedded_cost if key.attribute else key.cost) + 1
+    root = operand.root if operand.attribute else 1
+    if optional or is_optional(node.arguments[0].type):
+        return Code(access.optional_index(operand.run, key.run), cost, attribute=True, root=root)
+    return Code(access.index(operand.run, key.run), cost, attribute=True, root=root)
+
+
+def _optional_select(compiler: Compiler, node: Call) -> Code:
+    from apiserver.cel.names import json_name
+
+    operand = compiler.compile(node.arguments[0])
+    field = node.arguments[1]
+    assert isinstance(field, Literal)
+    of = node.arguments[0].type
+    target = of.parameters[0] if is_optional(of) else of
+    is_object = target.kind is Kind.STRUCT
+    convert = compiler.field_converter(target, field.value)
+    cost = operand.cost + (1 if operand.attribute else 2)
+    run = access.optional_field(operand.run, json_name(field.value) if is_object else field.value, is_object, convert)
+    return Code(run, cost, attribute=True, root=operand.root if operand.attribute else 1)
+
+
+def _or_value(compiler: Compiler, node: Call) -> Code:
+    """`optional.or(optional)` and `optional.orValue(value)`: the second is computed only when it is needed."""
+    assert node.target is not None
+    left = compiler.compile(node.target)
+    right = compiler.compile(node.arguments[0])
+    first, second, cost = left.run, right.run, right.cost
+    unwrap = node.function == "orValue"
+
+    def run(frame: Frame) -> Any:
+        found = first(frame)
+        if type(found) is not OptionalValue:
+            raise EvaluationError(NO_OVERLOAD)
+        if found.present:
+            return found.value if unwrap else found
+        frame[COST] += cost
+        return second(frame)
+
+    return Code(run, left.cost)
+
+
+def list_with_optionals(frame: Frame, runs: Sequence[Run], optional: frozenset[int]) -> list[Any]:
+    """A list literal with elements that may be left out."""
+    made = []
+    for index, run in enumerate(runs):
+        value = run(frame)
+        if index in optional:
+            if type(value) is not OptionalValue:
+                raise EvaluationError(f"cannot initialize optional list element from non-optional value {access.shown(value)}")
+            if not value.present:
+                continue
+            value = value.value
+        made.append(value)
+    return made
+
+
+def make_map(frame: Frame, runs: Sequence[tuple[Run, Run, bool]]) -> dict[Any, Any]:
+    """A map literal."""
+    made: dict[Any, Any] = {}
+    for key_run, value_run, optional in runs:
+        key = key_run(frame)
+        value = value_run(frame)
+        if optional:
+            if type(value) is not OptionalValue:
+                raise EvaluationError(
+                    f"cannot initialize optional entry '{access.shown(key)}' from non-optional value {access.shown(value)}"
+                )
+            if not value.present:
+                made.pop(key, None)
+                continue
+            value = value.value
+        made[key] = value
+    return made
+
+
+def fresh(code: Code) -> Run:
+    """The start of an accumulator: a new one for each loop where it is a literal."""
+    if not code.constant or not isinstance(code.value, (list, dict)):
+        return code.run
+    kind = type(code.value)
+    return lambda frame: kind()
+
+
+# --- functions -------------------------------------------------------------------------------------------------------------------
+
+
+def _type(compiler: Compiler, node: Call) -> Code:
+    operand = compiler.compile(node.arguments[0])
+    if operand.constant:
+        return constant(runtime_type(operand.value))
+    run = operand.run
+    return Code(lambda frame: runtime_type(run(frame)), operand.cost + 1)
+
+
+def _matches(compiler: Compiler, node: Call) -> Code:
+    parts = node.arguments if node.target is None else [node.target, *node.arguments]
+    text, pattern = (compiler.compile(part) for part in parts)
+    search = regex.searcher(pattern.value) if pattern.constant and isinstance(pattern.value, str) else None
+    pattern_cost = cost_of("matches", node.overloads[0].id if len(node.overloads) == 1 else "")
+    first, second = text.run, pattern.run
+
+    def run(frame: Frame) -> bool:
+        a, b = first(frame), second(frame)
+        if type(a) is not str or type(b) is not str:
+            raise EvaluationError(NO_OVERLOAD)
+        charge(frame, pattern_cost((a, b), None) if callable(pattern_cost) else pattern_cost)
+        work(frame, len(a))
+        return (search or regex.searcher(b))(a)
+
+    return Code(run, text.cost + pattern.cost)
+
+
+def _in(compiler: Compiler, node: Call) -> Code:
+    container = node.arguments[1]
+    if len(node.overloads) == 1 and node.overloads[0].id == "in_list":
+        value = compiler.materialized(node.arguments[0])
+        inside = compiler.compile(container)
+        if inside.constant:
+            return _in_constants(value, inside.value)
+    return _function(compiler, node)
+
+
+def _in_constants(value: Code, elements: list[Any]) -> Code:
+    """`x in ['a', 'b']`: a set, which costs nothing beyond the value."""
+    if not elements:
+        return constant(False)
+    if all(type(element) is str for element in elements):
+        texts = frozenset(elements)
+        run = value.run
+
+        def among_texts(frame: Frame) -> bool:
+            found = run(frame)
+            return type(found) is str and found in texts
+
+        return Code(among_texts, value.cost)
+    known = list(elements)
+    run = value.run
+    if any(type(element) is bytes or isinstance(element, (list, dict)) for element in elements):
+        from apiserver.cel.values import contains
+
+        def among(frame: Frame) -> bool:
+            frame[COST] += len(known)
+            return contains(known, run(frame))
+
+        return Code(among, value.cost)
+    return Code(lambda frame: _among_scalars(known, run(frame)), value.cost)
+
+
+def _among_scalars(known: list[Any], value: Any) -> bool:
+    from apiserver.cel.values import contains
+
+    return contains(known, value)
+
+
+def _function(compiler: Compiler, node: Call) -> Code:
+    """Any other function: one overload is called straight, several are chosen by the values."""
+    nodes = node.arguments if node.target is None else [node.target, *node.arguments]
+    parts = [compiler.materialized(each) for each in nodes]
+    overloads = node.overloads
+    single = len(overloads) == 1
+    compute = _computation(node.function, overloads, nodes)
+    if node.function in _CONVERSIONS and len(parts) == 1 and parts[0].constant:
+        try:
+            return constant(compute(parts[0].value))
+        except FAULTS as error:
+            raise ConstantError(str(fault(error))) from error
+    cost = cost_of(node.function, overloads[0].id if single else "")
+    known = sum(part.cost for part in parts)
+    runs = [part.run for part in parts]
+    if not callable(cost):
+        return Code(_plain(compute, runs), known + cost)
+    return Code(_charged(compute, runs, cost), known)
+
+
+def _plain(compute: Callable[..., Any], runs: list[Run]) -> Run:
+    if len(runs) == 1:
+        only = runs[0]
+        return lambda frame: compute(only(frame))
+    if len(runs) == 2:
+        first, second = runs
+        return lambda frame: compute(first(frame), second(frame))
+    return lambda frame: compute(*[run(frame) for run in runs])
+
+
+def _charged(compute: Callable[..., Any], runs: list[Run], cost: Cost) -> Run:
+    """With a cost that depends on the values. It is charged before the work where the result does not matter, else after it."""
+
+    def run(frame: Frame) -> Any:
+        arguments = tuple([each(frame) for each in runs])
+        result = compute(*arguments)
+        frame[COST] += cost(arguments, result)
+        if frame[COST] > frame[LIMIT]:
+            raise CostExceededError
+        return result
+
+    return run
+
+
+def _computation(function: str, overloads: Sequence[Overload], nodes: Sequence[Node]) -> Callable[..., Any]:
+    """What computes a call: the only overload if the checker knew all types, else the first one that the values fit."""
+    if len(overloads) == 1 and all(_certain(node.type, wanted) for node, wanted in zip(nodes, overloads[0].parameters)):
+        compute = overloads[0].compute
+        assert compute is not None, overloads[0].id
+        return compute
+
+    candidates = [(each.parameters, each.compute) for each in overloads if each.compute is not None]
+
+    def choose(*arguments: Any) -> Any:
+        for parameters, compute in candidates:
+            if all(accepts(wanted, value) for wanted, value in zip(parameters, arguments)):
+                return compute(*arguments)
+        raise EvaluationError(_no_overload(function, arguments))
+
+    return choose
+
+
+_TRAITS = frozenset({"_+_", "_-_", "_*_", "_/_", "_%_", "-_", "_<_", "_<=_", "_>_", "_>=_", "@in", "size", "matches"})
+
+
+def _no_overload(function: str, arguments: Sequence[Any]) -> str:
+    if function in _TRAITS:
+        return NO_OVERLOAD
+    return f"no such overload: {function}({', '.join(name_of(argument) for argument in arguments)})"
+
+
+def _certain(known: Type, wanted: Type) -> bool:
+    """Whether a value of the known type surely is one of the wanted type."""
+    if wanted.kind is Kind.PARAMETER:
+        return True
+    return known.kind is wanted.kind and known.name == wanted.name
+
+
+_SPECIAL: dict[str, Callable[[Compiler, Call], Code]] = {
+    "_&&_": _logic,
+    "_||_": _logic,
+    "!_": _not,
+    "_?_:_": _conditional,
+    "_==_": _equality,
+    "_!=_": _equality,
+    "_[_]": _index,
+    "_[?_]": _index,
+    "_?._": _optional_select,
+    "or": _or_value,
+    "orValue": _or_value,
+    "type": _type,
+    "matches": _matches,
+    "@in": _in,
+}
