@@ -94,6 +94,7 @@ class ServerConfig(BaseModel):
     disable_admission_plugins: tuple[str, ...] = ()
     service_cluster_ip_range: str = "10.96.0.0/12"
     service_node_port_range: str = "30000-32767"
+    enable_priority_and_fairness: bool = True
     max_requests_inflight: int = Field(default=400, ge=0)
     max_mutating_requests_inflight: int = Field(default=200, ge=0)
     #: of a request body, kube-apiserver's limit

@@ -5,16 +5,18 @@
 3. ``deadline`` before anything that may take time; a bad ``timeout`` is the client's fault whoever it is.
 4. ``authentication``: from here on the request has a user.
 5. ``impersonation`` before all that treats users differently: limits and rights are those of the user acted as.
-6. ``flow_control`` before authorization, so that a flood costs as little as possible; after authentication, to spare administrators.
+6. ``flow_control`` before authorization, so that a flood costs as little as possible; after authentication, since it is about users.
 7. ``authorization`` last: a handler never runs for somebody who may not.
 
 On the way out: metrics and the audit log see every answer, also those of the steps. The steps are sync and cheap, so the chain is a plain
-loop in one ASGI callable; only the handler waits, under the deadline. The exception: before a refusal for who somebody is or what he may,
-a server whose caches may be behind other servers' writes catches up, and looks again.
+loop in one ASGI callable; only the handler waits, under the deadline. The exceptions: a request may have to wait for its turn
+(``apiserver.flowcontrol``), and before a refusal for who somebody is or what he may, a server whose caches may be behind other servers'
+writes catches up, and looks again.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -27,7 +29,7 @@ from apiserver.filters.audit import AuditLog
 from apiserver.filters.authentication import Authentication, Authenticator
 from apiserver.filters.authorization import Authorization
 from apiserver.filters.deadline import Deadline, Limited
-from apiserver.filters.flow_control import FlowControl, Seat
+from apiserver.filters.flow_control import FlowControl, Limiter, Seat
 from apiserver.filters.impersonation import Impersonation
 from apiserver.filters.panic_recovery import recover
 from apiserver.filters.request_id import audit_id_of
@@ -40,6 +42,8 @@ from apiserver.request.request_context import SCOPE_KEY, RequestContext, Request
 PEER_CERTIFICATE_KEY = "sampan.peer_certificate"
 #: under which it puts a function without arguments that ends the connection at once
 CUT_KEY = "sampan.cut"
+#: under which it puts one that tells whether the client is gone
+GONE_KEY = "sampan.gone"
 #: parameters of a query; a request has a dozen at most, and each costs time to parse
 QUERY_FIELDS_MAX = 256
 
@@ -47,7 +51,7 @@ ResolveRequestInfo = Callable[[str, str, Mapping[str, list[str]]], RequestInfo]
 
 
 class RequestObserver(Protocol):
-    def watch_flow_control(self, flow_control: FlowControl) -> None:
+    def watch_flow_control(self, flow_control: Limiter) -> None:
         """Once, at the start: where the number of requests in flight is to be seen."""
 
     def request_done(self, context: RequestContext, seconds: float, response_bytes: int) -> None:
@@ -62,7 +66,7 @@ class HandlerChain:
         resolve: ResolveRequestInfo,
         authenticator: Authenticator,
         authorizer: Authorizer,
-        flow_control: FlowControl,
+        flow_control: Limiter,
         request_timeout_seconds: float,
         observer: RequestObserver | None = None,
         audit_log: AuditLog | None = None,
@@ -109,7 +113,7 @@ class HandlerChain:
         )
         scope[SCOPE_KEY] = context
         response = Response(send, context)
-        seat = Seat.NONE
+        seat: Seat | None = None
         try:
             try:
                 if refusal is not None:
@@ -123,7 +127,13 @@ class HandlerChain:
                         raise
                     self._authentication(context)
                     self._impersonation(context, scope["headers"])
-                seat = self._flow_control.acquire(context)
+                seat = self._flow_control.acquire(context, scope.get(GONE_KEY))
+                if seat is not None:
+                    if seat.waiter is not None:
+                        await self._flow_control.wait(seat)
+                    if context.info.verb == "watch":
+                        # what counts of a watch is its beginning
+                        response.on_start = functools.partial(self._flow_control.release, seat)
                 try:
                     self._authorization(context)
                 except StatusError as error:
@@ -210,20 +220,22 @@ def build_handler_chain(
     resolve: ResolveRequestInfo,
     authenticator: Authenticator,
     authorizer: Authorizer,
-    max_requests_inflight: int,
-    max_mutating_requests_inflight: int,
+    flow_control: Limiter | None = None,
+    max_requests_inflight: int = 0,
+    max_mutating_requests_inflight: int = 0,
     request_timeout_seconds: float,
     observer: RequestObserver | None = None,
     audit_log: AuditLog | None = None,
     catch_up: Callable[[], Awaitable[bool]] | None = None,
 ) -> HandlerChain:
-    """The chain in front of ``handler``, which is called with ``scope["sampan"]`` filled and may raise ``StatusError``."""
+    """The chain in front of ``handler``, which is called with ``scope["sampan"]`` filled and may raise ``StatusError``. The maxima are for
+    where there is no ``flow_control``."""
     return HandlerChain(
         handler,
         resolve=resolve,
         authenticator=authenticator,
         authorizer=authorizer,
-        flow_control=FlowControl(max_requests_inflight, max_mutating_requests_inflight),
+        flow_control=flow_control or FlowControl(max_requests_inflight, max_mutating_requests_inflight),
         request_timeout_seconds=request_timeout_seconds,
         observer=observer,
         audit_log=audit_log,

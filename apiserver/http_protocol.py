@@ -18,7 +18,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from apiserver.handler_chain import CUT_KEY, PEER_CERTIFICATE_KEY
+from apiserver.handler_chain import CUT_KEY, GONE_KEY, PEER_CERTIFICATE_KEY
 from apiserver.handlers.watch import WRITE_CHUNK_KEY
 from apiserver.http_exchange import STATUS_LINES, Exchange, name_start
 from apiserver.machinery import status
@@ -151,6 +151,7 @@ class ApiProtocol(HttpToolsProtocol):
             PEER_CERTIFICATE_KEY: self._peer_certificate,
             WRITE_CHUNK_KEY: self.write_chunk,
             CUT_KEY: self.cut,
+            GONE_KEY: self.transport.is_closing,
         }
         before = self.cycle
         exchange = Exchange(

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from apiserver.filters.flow_control import FlowControl
+from apiserver.filters.flow_control import Limiter
 from apiserver.request.request_context import RequestContext, RequestInfo
 from apiserver.request.request_info import REMEMBERED_LENGTH_MAX
 
@@ -134,13 +134,13 @@ class _Series:
 class RequestMetrics:
     """A ``RequestObserver`` of the handler chain."""
 
-    def __init__(self, flow_control: FlowControl | None = None) -> None:
+    def __init__(self, flow_control: Limiter | None = None) -> None:
         self._series: dict[_Key, _Series] = {}
         # requests of one path share their RequestInfo: by its identity, so that labels are not made for each
         self._known: dict[int, tuple[RequestInfo, _Series]] = {}
         self._flow_control = flow_control
 
-    def watch_flow_control(self, flow_control: FlowControl) -> None:
+    def watch_flow_control(self, flow_control: Limiter) -> None:
         self._flow_control = flow_control
 
     def request_done(self, context: RequestContext, seconds: float, response_bytes: int) -> None:
@@ -209,6 +209,7 @@ class RequestMetrics:
             "Number of requests dropped with 'Try again later' response",
             (((), flow.refused),),
         )
+        flow.expose(out)
 
 
 def _key(context: RequestContext) -> _Key:

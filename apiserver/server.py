@@ -27,7 +27,12 @@ from apiserver.apiextensions.registrar import DefinitionRegistrar
 from apiserver.config import ServerConfig
 from apiserver.filters.audit import AuditLog
 from apiserver.filters.authorization import CreateAuthorization
+from apiserver.filters.flow_control import FlowControl, Limiter
 from apiserver.filters.read_only import ReadOnly
+from apiserver.flowcontrol.bootstrap import LEVELS, SCHEMAS
+from apiserver.flowcontrol.configuration import Configuration, configuration
+from apiserver.flowcontrol.dispatcher import Dispatcher
+from apiserver.flowcontrol.upkeep import Upkeep
 from apiserver.handler_chain import build_handler_chain
 from apiserver.handlers.endpoint import ResourceEndpoint
 from apiserver.handlers.scope import ResourceScope
@@ -48,6 +53,7 @@ from apiserver.registry.field_managers import SchemaFieldManagers
 from apiserver.registry.quota_status import QuotaStatus
 from apiserver.registry.registry import Registry
 from apiserver.registry.service_allocators import MemoryServiceAllocators
+from apiserver.request.request_context import RequestInfo
 from apiserver.request.request_info import resolve
 from apiserver.resources.facts import LAST_MINOR
 from apiserver.resources.resource_info import ResourceInfo
@@ -111,6 +117,8 @@ class ApiServer:
         )
         self.env.admission = LookingAgain(admission, self.objects.source.catch_up)
         self.metrics = RequestMetrics()
+        self.dispatcher: Dispatcher | None = None
+        self.flow_objects = Upkeep(self.registry, (errors.StoreError,), self._flow_objects_changed)
         self._certificates: CertificateExpiry | None = None
         self._postponed: list[Callable[[], Awaitable[object]]] = []
         self.ready = False
@@ -137,12 +145,38 @@ class ApiServer:
             authenticator=self.access.authenticator,
             authorizer=self.access.authorizer,
             catch_up=self.objects.source.catch_up,
-            max_requests_inflight=config.max_requests_inflight,
-            max_mutating_requests_inflight=config.max_mutating_requests_inflight,
+            flow_control=self._flow_control(),
             request_timeout_seconds=config.request_timeout_seconds,
             observer=self.metrics,
             audit_log=AuditLog.to_file(config.audit_log_path, time.time) if config.audit_log_path is not None else None,
         )
+
+    def _flow_control(self) -> Limiter:
+        config = self.config
+        most = (config.max_requests_inflight, config.max_mutating_requests_inflight)
+        if not config.enable_priority_and_fairness:
+            return FlowControl(*most)
+        self.dispatcher = Dispatcher(
+            self._read_flow_configuration,
+            self._count_objects,
+            seats=sum(most),
+            request_timeout_seconds=config.request_timeout_seconds,
+            now=time.monotonic,
+        )
+        return self.dispatcher
+
+    def _read_flow_configuration(self) -> Configuration:
+        levels, schemas = (self.flow_objects.current(resource).values() for resource in (LEVELS, SCHEMAS))
+        return configuration(levels, schemas)
+
+    def _count_objects(self, info: RequestInfo) -> int | None:
+        found = self.table.lookup(info.group, info.version, info.resource)
+        storage = self.objects.storages().get(found.storage_prefix) if found is not None else None
+        return len(storage.cache) if storage is not None else None
+
+    def _flow_objects_changed(self) -> None:
+        if self.dispatcher is not None:
+            self.dispatcher.changed()
 
     def _expose_store(self, out: metrics.Exposition) -> None:
         """Of the embedded store; an external one tells its own."""
@@ -196,6 +230,10 @@ class ApiServer:
         app.include_router(discovery_routes.router(self.table))
         app.include_router(openapi_routes.router(self.table, self.schemas))
         app.include_router(issuer_routes.router(self.config.service_account_issuer, self.access.public_keys))
+        if self.dispatcher is not None:
+            from apiserver.discovery import flow_control_routes
+
+            app.include_router(flow_control_routes.router(self.dispatcher))
         app.include_router(metrics.router((self.metrics.expose, self._expose_store, self._expose_certificates)))
         path_index.install(app, self.table, self.health.paths())
         return app
@@ -241,6 +279,7 @@ class ApiServer:
         configuration = self.config.model_dump(mode="json")
         self._endpoints = KubernetesEndpoints(self.registry, ApiAddress(address, port), self._is_only_server, (errors.StoreError,))
         await self._now_or_later(lambda: create_system_objects(self.registry, cidr, port, client_ca=client_ca))
+        await self._now_or_later(self.flow_objects.keep)
         await self._now_or_later(self._keep_endpoints)
         await self._now_or_later(services.restore_claims)
         await self._now_or_later(lambda: self.objects.write_configuration(self.config.store.name, configuration))
@@ -291,7 +330,8 @@ class ApiServer:
         interval = self.config.etcd_compaction_interval_seconds
         beside: list[asyncio.Task[None]] = []
         if not self.config.read_only:
-            beside += [asyncio.create_task(work()) for work in (self._endpoints.run, self._do_postponed, self.definitions.run)]
+            works = (self._endpoints.run, self._do_postponed, self.definitions.run, self.flow_objects.run)
+            beside += [asyncio.create_task(work()) for work in works]
             if interval:
                 beside.append(asyncio.create_task(Compactor(self._kv, interval).run()))
         try:

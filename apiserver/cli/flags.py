@@ -140,8 +140,15 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     serving.add_argument("--secure-port", type=port, default=6443, help="HTTPS port; 0 picks a free one (default 6443)")
     serving.add_argument("--tls-cert-file", type=Path, help="serving certificate (default: made in the data directory)")
     serving.add_argument("--tls-private-key-file", type=Path, help="its key")
+    serving.add_argument(
+        "--enable-priority-and-fairness", choices=("true", "false"), nargs="?", const="true", default="true",
+        help="share the requests under way at once between priority levels, and queue those beyond it (default true)",
+    )  # fmt: skip
     serving.add_argument("--max-requests-inflight", type=count, default=400, help="reads under way at once (default 400)")
-    serving.add_argument("--max-mutating-requests-inflight", type=count, default=200, help="writes under way at once (default 200)")
+    serving.add_argument(
+        "--max-mutating-requests-inflight", type=count, default=200,
+        help="writes under way at once (default 200); with priority and fairness the sum of both is shared out",
+    )  # fmt: skip
     serving.add_argument("--request-timeout", type=duration, default=60.0, help="of requests other than watches (default 60s)")
     serving.add_argument("--min-request-timeout", type=count, default=1800, help="least seconds before a watch is ended (default 1800)")
     serving.add_argument("--event-ttl", type=duration, default=3600.0, help="how long events are kept (default 1h)")

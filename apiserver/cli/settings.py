@@ -64,6 +64,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             disable_admission_plugins=flags.disable_admission_plugins,
             service_cluster_ip_range=flags.service_cluster_ip_range,
             service_node_port_range=flags.service_node_port_range,
+            enable_priority_and_fairness=flags.enable_priority_and_fairness == "true",
             max_requests_inflight=flags.max_requests_inflight,
             max_mutating_requests_inflight=flags.max_mutating_requests_inflight,
             request_timeout_seconds=flags.request_timeout,

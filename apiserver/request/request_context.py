@@ -51,6 +51,8 @@ class RequestContext:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     response_status: int = 0
+    #: of whatever answer it gets
+    response_headers: tuple[tuple[bytes, bytes], ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
 
     def query_value(self, name: str) -> str:
