@@ -10,7 +10,7 @@ from typing import Any
 
 from apiserver.authentication.user import UserInfo
 from apiserver.filters.deadline import is_long_running
-from apiserver.filters.flow_control import READ_VERBS, overloaded
+from apiserver.filters.flow_control import READ_VERBS, Seat, overloaded
 from apiserver.flowcontrol import allocation, width
 from apiserver.flowcontrol.configuration import Configuration, Level
 from apiserver.flowcontrol.flow_metrics import Durations, FlowMetrics
@@ -239,8 +239,9 @@ class Dispatcher:
         if self._turn_began is None:
             self._begin_turn(ticket.arrived_at)
 
-    async def wait(self, ticket: Ticket) -> None:
+    async def wait(self, ticket: Seat) -> None:
         """Until it may run. Raises StatusError 429."""
+        assert isinstance(ticket, Ticket)
         flow: Flow = ticket.flow
         seconds = self._wait_seconds
         deadline = ticket.request.deadline
@@ -265,9 +266,9 @@ class Dispatcher:
             assert ticket.tell is not None
             ticket.tell(False)
 
-    def release(self, ticket: Ticket | None) -> None:
+    def release(self, ticket: Seat | None) -> None:
         """Give back what ``acquire`` gave, once; a second time does nothing."""
-        if ticket is None or ticket.state is State.DONE:
+        if not isinstance(ticket, Ticket) or ticket.state is State.DONE:
             return
         queue_set = ticket.level
         if ticket.state is State.WAITING:  # its task was cancelled

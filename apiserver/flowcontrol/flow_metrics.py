@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from math import inf
 from typing import Any
@@ -124,13 +124,17 @@ class FlowMetrics:
             )
 
     def _expose_limits(self, levels: Mapping[str, Any], out: Any) -> None:
-        for name, text, value in (
+        families: tuple[tuple[str, str, Callable[[Any], float]], ...] = (
             ("nominal_limit_seats", "Nominal number of execution seats configured for each priority level", lambda x: x.limits.nominal),
             ("lower_limit_seats", "Configured lower bound on number of execution seats", lambda x: x.limits.lower),
             ("upper_limit_seats", "Configured upper bound on number of execution seats", lambda x: x.limits.upper),
             ("current_limit_seats", "Current derived number of execution seats", lambda x: x.queue_set.seats_max),
-            ("demand_seats_high_watermark", "High watermark, over this adjustment period, of the seats that could be used",
-             lambda x: x.demand.high_watermark),
+            (
+                "demand_seats_high_watermark",
+                "High watermark, over this adjustment period, of the seats that could be used",
+                lambda x: x.demand.high_watermark,
+            ),
             ("demand_seats_smoothed", "Smoothed seat demands", lambda x: x.demand.smoothed),
-        ):  # fmt: skip
+        )
+        for name, text, value in families:
             out.gauge(_PREFIX + name, text, (((("priority_level", level),), value(found)) for level, found in sorted(levels.items())))

@@ -27,7 +27,7 @@ class Upkeep:
 
     def __init__(self, registry: Registry, store_errors: tuple[type[Exception], ...], on_change: Callable[[], object]) -> None:
         self._registry = registry
-        self._errors = (*store_errors, ObjectStoreError)
+        self._errors: tuple[type[Exception], ...] = (*store_errors, ObjectStoreError)
         self._on_change = on_change
         self._changed = asyncio.Event()
         for resource in (bootstrap.LEVELS, bootstrap.SCHEMAS):

@@ -35,7 +35,9 @@ def test_borrowing_is_limited_where_it_is_said() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 50), st.integers(0, 50), st.floats(0, 200)).map(lambda t: Claim(lower=t[0], upper=t[0] + t[1], target=t[2])),
+        st.tuples(st.integers(0, 50), st.integers(0, 50), st.floats(0, 200)).map(
+            lambda t: Claim(lower=t[0], upper=t[0] + t[1], target=t[2])
+        ),
         min_size=1,
         max_size=8,
     ),
