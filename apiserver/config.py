@@ -72,6 +72,8 @@ class ServerConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     bind_address: str = "127.0.0.1"
+    #: of this server in the kubernetes service; "": the address that it listens on
+    advertise_address: str = ""
     secure_port: int = Field(default=6443, ge=0, le=65535)
     kubernetes_version: str = KUBERNETES_VERSIONS[-1]
     #: API versions switched on and off: ``resources.runtime_config``

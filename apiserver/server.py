@@ -419,7 +419,7 @@ async def serve_over(
     context = tls.server_context(config.tls_cert_file, config.tls_private_key_file, config.client_ca_file)
     http = HttpListener(server.app, listener, context)
     host, port = listener.getsockname()[:2]
-    address = host if host not in ("0.0.0.0", "::") else config.bind_address
+    address = config.advertise_address or (host if host not in ("0.0.0.0", "::") else config.bind_address)
     if not await _unless_stopped(server.start(address, port), stop):
         return
     if on_loaded is not None:

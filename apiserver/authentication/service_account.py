@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
@@ -73,6 +74,8 @@ def load_public_keys(pem: bytes) -> list[PublicKey]:
             key = serialization.load_pem_private_key(block, password=None).public_key()
         elif b"PUBLIC KEY" in block:
             key = serialization.load_pem_public_key(block)
+        elif b"CERTIFICATE" in block:
+            key = x509.load_pem_x509_certificate(block).public_key()
         else:
             continue
         if not isinstance(key, (rsa.RSAPublicKey, ec.EllipticCurvePublicKey)):

@@ -73,10 +73,10 @@ class DataDir:
     def close(self) -> None:
         os.close(self._lock)
 
-    def serving(self, bind_address: str, service_cluster_ip_range: str) -> Serving:
+    def serving(self, bind_address: str, service_cluster_ip_range: str, advertise_address: str = "") -> Serving:
         """The serving certificate and the ServiceAccount key, made where they are missing."""
         pki = open_pki(self.path)
-        pair = pki.serving("apiserver", bind_address, first_service_ip(service_cluster_ip_range))
+        pair = pki.serving("apiserver", bind_address, first_service_ip(service_cluster_ip_range), advertise_address)
         return Serving(pki.ca.certificate, pair.certificate, pair.key, pki.service_account_key())
 
 

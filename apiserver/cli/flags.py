@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from apiserver.cli import cluster_flags
+from apiserver.cli import cluster_flags, feature_gates, upstream_flags
+from apiserver.cli.go_values import Accumulate, switch
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 from apiserver.machinery.names import dns1123_subdomain
 
@@ -39,6 +40,8 @@ class Parser(argparse.ArgumentParser):
 
 def duration(text: str) -> float:
     """Seconds of a Go duration such as ``40s`` or ``1h30m``."""
+    if text == "0":
+        return 0.0
     parts = _DURATION.findall(text)
     if not parts or "".join(n + u for n, u in parts) != text:
         raise argparse.ArgumentTypeError(f"invalid duration {text!r}: write for example 40s, 5m or 1h30m")
@@ -137,6 +140,13 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     serving = parser.add_argument_group("serving")
     serving.add_argument("--bind-address", type=address, default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
+    serving.add_argument(
+        "--advertise-address", type=address, help="address of this server in the kubernetes service (default as --bind-address)"
+    )
+    serving.add_argument(
+        "--cert-dir", type=Path, metavar="DIR",
+        help="where apiserver.crt and apiserver.key are, to serve with; without --data-dir the data is there too",
+    )  # fmt: skip
     serving.add_argument("--secure-port", type=port, default=6443, help="HTTPS port; 0 picks a free one (default 6443)")
     serving.add_argument("--tls-cert-file", type=Path, help="serving certificate (default: made in the data directory)")
     serving.add_argument("--tls-private-key-file", type=Path, help="its key")
@@ -163,23 +173,38 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     access = parser.add_argument_group("access")
     access.add_argument("--client-ca-file", type=Path, help="further CA bundle for client certificates")
     access.add_argument("--token-auth-file", type=Path, help='CSV of token,user,uid,"group1,group2"')
-    access.add_argument("--anonymous-auth", choices=("true", "false"), default="true", help="let requests without credentials in")
-    access.add_argument("--authorization-mode", type=names, default=("Node", "RBAC"), help="of AlwaysAllow,AlwaysDeny,Node,RBAC")
+    access.add_argument(
+        "--anonymous-auth", type=switch, nargs="?", const="true", default="true", metavar="BOOL", help="let requests without credentials in"
+    )
+    access.add_argument(
+        "--authorization-mode", type=names, action=Accumulate, default=("Node", "RBAC"), help="of AlwaysAllow,AlwaysDeny,Node,RBAC"
+    )
     access.add_argument("--service-account-issuer", default="https://kubernetes.default.svc.cluster.local", help="iss of tokens")
     access.add_argument("--service-account-key-file", type=Path, help="public key that checks tokens (default: made)")
     access.add_argument("--service-account-signing-key-file", type=Path, help="private key that signs tokens (default: made)")
-    access.add_argument("--api-audiences", type=names, default=(), help="audiences of tokens (default the issuer)")
+    access.add_argument("--api-audiences", type=names, action=Accumulate, default=(), help="audiences of tokens (default the issuer)")
     access.add_argument(
         "--runtime-config",
+        action=Accumulate,
         default="",
         metavar="GROUP/VERSION=BOOL,…",
         help="switch API versions on and off: api/beta=true, resource.k8s.io/v1beta1=true, …",
     )
-    access.add_argument("--enable-admission-plugins", type=names, default=(), help="plugins besides the default ones")
-    access.add_argument("--disable-admission-plugins", type=names, default=(), help="default plugins to leave out")
+    access.add_argument(
+        "--feature-gates", type=feature_gates.parse, action=Accumulate, default={}, metavar="GATE=BOOL,…",
+        help="taken for the sake of kube-apiserver's command lines; features are as they are by default in the version served",
+    )  # fmt: skip
+    access.add_argument("--enable-admission-plugins", type=names, action=Accumulate, default=(), help="plugins besides the default ones")
+    access.add_argument("--disable-admission-plugins", type=names, action=Accumulate, default=(), help="default plugins to leave out")
     access.add_argument("--audit-log-path", type=Path, help="append a JSON line for each request to this file (default: no audit log)")
     etcd = parser.add_argument_group("store: an external etcd, in place of the embedded one")
-    etcd.add_argument("--etcd-servers", type=names, default=(), help="URLs of its client ports, with commas between: https://host:2379,…")
+    etcd.add_argument(
+        "--etcd-servers",
+        type=names,
+        action=Accumulate,
+        default=(),
+        help="URLs of its client ports, with commas between: https://host:2379,…",
+    )
     etcd.add_argument("--etcd-cafile", type=Path, help="whom to trust as etcd (default: the system's authorities)")
     etcd.add_argument("--etcd-certfile", type=Path, help="the certificate that we show to etcd")
     etcd.add_argument("--etcd-keyfile", type=Path, help="its key")
@@ -206,6 +231,7 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
         "for it hear how far they are (default 10m)",
     )  # fmt: skip
     cluster_flags.add_cluster_flags(parser)
+    upstream_flags.add(parser)
 
 
 def add_controller_flags(parser: argparse.ArgumentParser) -> None:
@@ -215,4 +241,6 @@ def add_controller_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--node-monitor-period", type=duration, default=5.0, help="between looks at the nodes (default 5s)")
     group.add_argument("--cluster-signing-duration", type=duration, default=365 * 86_400.0, help="longest life of a signed certificate")
     group.add_argument("--controllers", type=names, default=("*",), help='names to run; "*" is all, "-scheduler" leaves one out')
-    group.add_argument("--leader-elect", choices=("true", "false"), default="true", help="run only while holding the lease")
+    group.add_argument(
+        "--leader-elect", type=switch, nargs="?", const="true", default="true", metavar="BOOL", help="run only while holding the lease"
+    )

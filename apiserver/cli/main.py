@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apiserver.cli import flags, from_snapshot, snapshot
+from apiserver.cli import flags, from_snapshot, snapshot, upstream_flags
 from apiserver.cli.errors import CommandError, UsageError
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 
@@ -113,6 +113,8 @@ def _open_data_dir(parsed: argparse.Namespace) -> Iterator[DataDir]:
 
     with contextlib.ExitStack() as stack:
         path = parsed.data_dir
+        if parsed.cert_dir is not None and path == flags.DEFAULT_DATA_DIR:
+            path = parsed.cert_dir
         if parsed.from_snapshot is not None and not parsed.ephemeral:
             from_snapshot.check_new(path)
         if parsed.ephemeral:
@@ -128,6 +130,8 @@ def _up(parsed: argparse.Namespace) -> int:
     from apiserver.cli import up
 
     from_snapshot.settle(parsed)
+    for warning in upstream_flags.warnings(parsed):
+        sys.stderr.write(f"sampan: {warning}\n")
     if not parsed.no_controllers:
         check_controllers(parsed)
     with _open_data_dir(parsed) as data_dir:

@@ -178,12 +178,11 @@ class Pki:
         _load_key(pair.key)
         return pair
 
-    def serving(self, name: str, bind_address: str, service_ip: str) -> KeyPair:
+    def serving(self, name: str, bind_address: str, service_ip: str, advertise_address: str = "") -> KeyPair:
         """A serving certificate for the API server's names on this machine and inside the cluster."""
         names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"]
         names += [socket.gethostname(), "127.0.0.1", "::1", service_ip]
-        if bind_address not in ("0.0.0.0", "::"):
-            names.append(bind_address)
+        names += [address for address in (bind_address, advertise_address) if address not in ("", "0.0.0.0", "::")]
         return self._authority.leaf(self._pair(name), Subject("kube-apiserver"), (ExtendedKeyUsageOID.SERVER_AUTH,), _alternatives(names))
 
     def client(self, name: str, subject: Subject) -> KeyPair:

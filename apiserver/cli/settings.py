@@ -13,9 +13,10 @@ from cryptography.hazmat.primitives import serialization
 from pydantic import ValidationError
 
 from apiserver.admission.chain import enabled_plugins
+from apiserver.authentication import service_account
 from apiserver.authentication.token_file import parse_token_file
 from apiserver.authorization.union import check_modes
-from apiserver.cli import cluster_flags, pem_files
+from apiserver.cli import cluster_flags, pem_files, rereadable
 from apiserver.cli.datadir import DataDir, DataDirError, has_authorities, open_pki, share_pki
 from apiserver.cli.errors import CommandError, UsageError
 from apiserver.cli.pki import write_private
@@ -27,14 +28,16 @@ from apiserver.resources import runtime_config
 
 def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     """Raises one line that names the flag: DataDirError where a named file cannot be used, UsageError where a value is wrong."""
+    rereadable.keep(flags)
     etcd = _etcd(flags)
     cluster_flags.check_shared_pki(flags, has_authorities(data_dir.path))
     if flags.pki_dir is not None:
         share_pki(data_dir.path, flags.pki_dir)
-    serving = data_dir.serving(flags.bind_address, flags.service_cluster_ip_range)
+    serving = data_dir.serving(flags.bind_address, flags.service_cluster_ip_range, flags.advertise_address or "")
     cluster: dict[str, Any] = {}
     if etcd is None:
         cluster = cluster_flags.store_settings(flags, open_pki(data_dir.path), has_member=_has_member(flags, data_dir))
+    _pair_in_cert_dir(flags)
     if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
     for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file", "token_auth_file", "service_account_key_file"):
@@ -45,6 +48,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     try:
         config = ServerConfig(
             bind_address=flags.bind_address,
+            advertise_address=flags.advertise_address or "",
             secure_port=flags.secure_port,
             kubernetes_version=flags.kubernetes_version,
             runtime_config=flags.runtime_config,
@@ -103,6 +107,15 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     except ValueError as error:
         raise UsageError(str(error)) from error
     return config
+
+
+def _pair_in_cert_dir(flags: argparse.Namespace) -> None:
+    """The serving pair of ``--cert-dir``, where it is there and no other was named."""
+    if flags.cert_dir is None or flags.tls_cert_file or flags.tls_private_key_file:
+        return
+    certificate, key = (flags.cert_dir / f"apiserver.{ending}" for ending in ("crt", "key"))
+    if certificate.exists() and key.exists():
+        flags.tls_cert_file, flags.tls_private_key_file = certificate, key
 
 
 def _has_member(flags: argparse.Namespace, data_dir: DataDir) -> bool:
@@ -166,7 +179,7 @@ def _check_pem(flags: argparse.Namespace) -> None:
         pem_files.check_pair("--tls-cert-file", certificate, "--tls-private-key-file", key, DataDirError)
     checks: tuple[tuple[str, Path | None, Callable[[bytes], object], str], ...] = (
         ("client-ca-file", flags.client_ca_file, x509.load_pem_x509_certificates, "certificate"),
-        ("service-account-key-file", flags.service_account_key_file, serialization.load_pem_public_key, "public key"),
+        ("service-account-key-file", flags.service_account_key_file, service_account.load_public_keys, "public key"),
         (
             "service-account-signing-key-file",
             flags.service_account_signing_key_file,
