@@ -23,6 +23,7 @@ from apiserver import embedded_store, garbage_collection, health, metrics, store
 from apiserver.access import Access, build_access
 from apiserver.admission.build import build_admission_chain
 from apiserver.admission.looking_again import LookingAgain
+from apiserver.admission.policies.source import PolicyServices
 from apiserver.apiextensions.registrar import DefinitionRegistrar
 from apiserver.config import ServerConfig
 from apiserver.filters.audit import AuditLog
@@ -52,6 +53,7 @@ from apiserver.registry.environment import Environment
 from apiserver.registry.field_managers import SchemaFieldManagers
 from apiserver.registry.quota_status import QuotaStatus
 from apiserver.registry.registry import Registry
+from apiserver.registry.served_objects import ServedObjects
 from apiserver.registry.service_allocators import MemoryServiceAllocators
 from apiserver.request.request_context import RequestInfo
 from apiserver.request.request_info import resolve
@@ -114,6 +116,9 @@ class ApiServer:
             source,
             enable=config.enable_admission_plugins,
             disable=config.disable_admission_plugins,
+            policies=PolicyServices(
+                objects=self.access.cached, served=ServedObjects(self.registry, self.schemas), minor=self.table.minor
+            ),
         )
         self.env.admission = LookingAgain(admission, self.objects.source.catch_up)
         self.metrics = RequestMetrics()

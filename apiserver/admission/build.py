@@ -15,6 +15,7 @@ from apiserver.admission.plugins.default_storage_class import DefaultStorageClas
 from apiserver.admission.plugins.default_toleration_seconds import DefaultTolerationSeconds
 from apiserver.admission.plugins.extended_resource_toleration import ExtendedResourceToleration
 from apiserver.admission.plugins.limit_ranger import LimitRanger
+from apiserver.admission.plugins.mutating_admission_policy import MutatingAdmissionPolicy
 from apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from apiserver.admission.plugins.node_restriction import NodeRestriction
 from apiserver.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
@@ -26,6 +27,8 @@ from apiserver.admission.plugins.runtime_class import RuntimeClass
 from apiserver.admission.plugins.service_account import ServiceAccount
 from apiserver.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from apiserver.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
+from apiserver.admission.plugins.validating_admission_policy import ValidatingAdmissionPolicy
+from apiserver.admission.policies.source import PolicyServices
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.authorization.rbac_data import RbacData
 
@@ -39,9 +42,11 @@ def build_admission_chain(
     *,
     enable: Iterable[str] = (),
     disable: Iterable[str] = (),
+    policies: PolicyServices | None = None,
     now: Callable[[], float] = time.time,
 ) -> chain.AdmissionChain:
-    """``source`` names token volumes; ``now``: seconds since the epoch. Raises ValueError for unknown plugin names."""
+    """``source`` names token volumes; ``policies``: what admission policies look at, None: there are
+    none. ``now``: seconds since the epoch. Raises ValueError for unknown plugin names."""
     makers: dict[str, Callable[[], AdmissionPlugin]] = {
         "NamespaceLifecycle": lambda: NamespaceLifecycle(getter),
         "LimitRanger": lambda: LimitRanger(getter),
@@ -63,5 +68,8 @@ def build_admission_chain(
         "DefaultIngressClass": lambda: DefaultIngressClass(getter),
         "ResourceQuota": lambda: ResourceQuota(getter, quota_writer, now),
     }
-    chosen = [makers[name]() for name in chain.enabled_plugins(enable, disable)]
+    if policies is not None:
+        makers["MutatingAdmissionPolicy"] = lambda: MutatingAdmissionPolicy(policies, authorizer)
+        makers["ValidatingAdmissionPolicy"] = lambda: ValidatingAdmissionPolicy(policies, authorizer)
+    chosen = [makers[name]() for name in chain.enabled_plugins(enable, disable) if name in makers]
     return chain.AdmissionChain([*chosen, PrivilegeEscalation(authorizer, rbac)])

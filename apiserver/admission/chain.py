@@ -31,6 +31,8 @@ PLUGIN_ORDER = (
     "CertificateSigning",
     "CertificateSubjectRestriction",
     "DefaultIngressClass",
+    "MutatingAdmissionPolicy",
+    "ValidatingAdmissionPolicy",
     "ResourceQuota",
 )
 
@@ -41,10 +43,8 @@ DEFAULT_PLUGINS = frozenset(PLUGIN_ORDER) - {"NodeRestriction", "AlwaysPullImage
 ABSENT_PLUGINS = frozenset(
     (
         "ClusterTrustBundleAttest",
-        "MutatingAdmissionPolicy",
         "MutatingAdmissionWebhook",
         "PodTopologyLabels",
-        "ValidatingAdmissionPolicy",
         "ValidatingAdmissionWebhook",
     )
 )

@@ -18,10 +18,11 @@ from apiserver.machinery.types import Type
 Surrounding = Callable[[Any], dict[str, Any]]
 
 
-def validate(schema: Schema, path: str, meta: Type, checker: ValueChecker, *, require_pruned: bool) -> list[FieldError]:
-    """``checker`` is one that reads schemas as they stand (``converted=False``); ``meta`` is the type of ObjectMeta."""
+def validate(schema: Schema, path: str, meta: Type, checker: ValueChecker, *, require_pruned: bool, minor: int) -> list[FieldError]:
+    """``checker`` is one that reads schemas as they stand (``converted=False``); ``meta`` is the type of ObjectMeta; ``minor`` is of the
+    Kubernetes version whose library rules have."""
     errors: list[FieldError] = []
-    walk = _Walk(meta, checker, require_pruned, errors)
+    walk = _Walk(meta, checker, require_pruned, errors, minor)
     top = root(schema)
     walk.visit(top, top, path, _as_object, inside_meta=False)
     return errors
@@ -54,14 +55,20 @@ def _as_object(value: Any) -> dict[str, Any]:
 
 
 class _Walk:
-    def __init__(self, meta: Type, checker: ValueChecker, require_pruned: bool, errors: list[FieldError]) -> None:
+    def __init__(self, meta: Type, checker: ValueChecker, require_pruned: bool, errors: list[FieldError], minor: int) -> None:
         self._meta = meta
         self._checker = checker
         self._require_pruned = require_pruned
         self._errors = errors
+        self._minor = minor
+        #: of the rules of all defaults together; below zero: no further default is looked at
+        self._budget = 0
+        self._has_budget = False
 
     def visit(self, node: Node, holder: Node, path: str, around: Surrounding, *, inside_meta: bool) -> None:
         """``holder`` is the object, the kind or an embedded one, that the node is part of; ``around`` makes one that holds a value here."""
+        if self._budget < 0:
+            return
         if node.embedded:
             inside_meta, holder, around = False, node, _as_object
         if node.has_default:
@@ -90,7 +97,7 @@ class _Walk:
             words = found[0].text() if len(found) == 1 else "[" + ", ".join(e.text() for e in found) + "]" if found else ""
         if words:
             return [field_errors.invalid(path, sorted_keys(default), f"must result in valid metadata: {words}")]
-        return self._checker.check(default, node.schema, path=path)
+        return self._checker.check(default, node.schema, path=path) or self._by_rules(node, default, path)
 
     def _plain(self, node: Node, default: Any, path: str) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -102,4 +109,14 @@ class _Walk:
         except embedded.CoercionError as error:
             return [*errors, error.error]
         found = embedded.validate(coerced, node, path, is_embedded=node.embedded)
-        return errors + (found or self._checker.check(coerced, node.schema, path=path))
+        return errors + (found or self._checker.check(coerced, node.schema, path=path) or self._by_rules(node, coerced, path))
+
+    def _by_rules(self, node: Node, default: Any, path: str) -> list[FieldError]:
+        if not node.rules_below:
+            return []
+        from apiserver.apiextensions.rules import evaluation
+
+        if not self._has_budget:
+            self._has_budget, self._budget = True, evaluation.OBJECT_BUDGET
+        errors, self._budget = evaluation.Rules(node, self._minor).validate_default(path, default, self._budget)
+        return errors

@@ -7,7 +7,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apiserver.apiextensions import field_paths, go_form
 from apiserver.apiextensions.nodes import (
@@ -23,6 +23,9 @@ from apiserver.apiextensions.nodes import (
 )
 from apiserver.machinery import field_errors
 from apiserver.machinery.field_errors import FieldError, child, forbidden, invalid, key, not_supported, required
+
+if TYPE_CHECKING:
+    from apiserver.apiextensions.rules.definition_rules import RulePlace
 
 Errors = list[FieldError]
 
@@ -43,44 +46,62 @@ class SchemaOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """``no_defaults``: why no default may stand here, "" where it may. ``inside_meta``: in metadata, apiVersion or kind of an object."""
+    """``no_defaults``: why no default may stand here, "" where it may. ``inside_meta``: in metadata, apiVersion or kind of an object.
+    ``rules``: what the costs of rules depend on, None where rules are not looked at. ``uncorrelated``: the path of the list around this
+    whose items are not known again after a change."""
 
     no_defaults: str = ""
     inside_meta: bool = False
+    rules: RulePlace | None = None
+    uncorrelated: str | None = None
 
 
 @dataclass(slots=True)
 class _Walk:
     options: SchemaOptions
     errors: Errors = field(default_factory=list)
+    rule_errors: Errors = field(default_factory=list)
 
 
-def validate(schema: Schema, path: str, options: SchemaOptions) -> Errors:
+def validate(schema: Schema, path: str, options: SchemaOptions, rules: RulePlace | None = None) -> Errors:
+    """``rules``: the place of the root for the check of what rules mean, None where they are not to be compiled."""
     walk = _Walk(options)
-    _validate(walk, schema, path, _Place(), is_root=True)
-    return walk.errors
+    _validate(walk, schema, path, _Place(rules=rules), is_root=True)
+    return walk.errors + walk.rule_errors
 
 
 def _validate(walk: _Walk, schema: Schema, path: str, place: _Place, *, is_root: bool = False) -> None:
+    before = len(walk.errors)
     _standard(walk, schema, path, place)
     if schema.get("uniqueItems"):
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         walk.errors.append(forbidden(child(path, "uniqueItems"), detail))
     _structure(walk, schema, path, place, is_root)
+    restricted = place if place.rules is None else dataclasses.replace(place, rules=None)
     for sub, at in _restricting(schema, path):
-        _validate(walk, sub, at, place)
+        _validate(walk, sub, at, restricted)
     _items(walk, schema, path, place)
     for name, dependency in (schema.get("dependencies") or {}).items():
         if isinstance(dependency, dict):
-            _validate(walk, dependency, key(child(path, "dependencies"), name), place)
+            _validate(walk, dependency, key(child(path, "dependencies"), name), restricted)
     if schema.get(PRESERVE) is False:
         walk.errors.append(invalid(child(path, PRESERVE), False, "must be true or undefined"))
     _map_type(walk, schema, path)
     _list_type(walk, schema, path)
     if walk.options.require_good_list_keys:
         walk.errors += list_key_faults(schema, path)
-    for i, rule in enumerate(schema.get(RULES) or ()):
+    said = schema.get(RULES) or ()
+    for i, rule in enumerate(said):
         _rule(walk, schema, rule, field_errors.index(child(path, RULES), i))
+    # a schema with faults, here or below, is not read as types, and what rules mean is not looked at
+    if said and place.rules is not None and len(walk.errors) == before:
+        from apiserver.apiextensions.rules import definition_rules
+
+        walk.rule_errors += definition_rules.check(schema, path, place.rules, place.uncorrelated)
+
+
+def _below(place: _Place, schema: Schema) -> _Place:
+    return place if place.rules is None else dataclasses.replace(place, rules=place.rules.below(schema))
 
 
 def _standard(walk: _Walk, schema: Schema, path: str, place: _Place) -> None:
@@ -104,19 +125,20 @@ def _standard(walk: _Walk, schema: Schema, path: str, place: _Place) -> None:
 def _structure(walk: _Walk, schema: Schema, path: str, place: _Place, is_root: bool) -> None:
     properties: dict[str, Schema] = schema.get("properties") or {}
     additional = schema.get("additionalProperties")
+    inner = _below(place, schema)
     if additional is not None:
         at = child(path, "additionalProperties")
         if properties and additional is not True:
             walk.errors.append(forbidden(at, "additionalProperties and properties are mutual exclusive"))
         if isinstance(additional, dict):
-            below = place
+            below = inner
             if place.inside_meta:
-                below = dataclasses.replace(place, no_defaults="inside additionalProperties applying to object metadata")
+                below = dataclasses.replace(inner, no_defaults="inside additionalProperties applying to object metadata")
             _validate(walk, additional, at, below)
     for name, sub in properties.items():
-        below = place
+        below = inner
         if name in META_FIELDS and (is_root or schema.get(EMBEDDED)):
-            below = dataclasses.replace(place, inside_meta=True)
+            below = dataclasses.replace(inner, inside_meta=True)
             if is_root:
                 below = dataclasses.replace(below, no_defaults=f"in top-level {name}")
         _validate(walk, sub, key(child(path, "properties"), name), below)
@@ -134,6 +156,11 @@ def _restricting(schema: Schema, path: str) -> Iterator[tuple[Schema, str]]:
 
 def _items(walk: _Walk, schema: Schema, path: str, place: _Place) -> None:
     items = schema.get("items")
+    if items is None:
+        return
+    place = _below(place, schema)
+    if schema.get(LIST_TYPE) != "map" and place.uncorrelated is None:
+        place = dataclasses.replace(place, uncorrelated=path)
     if isinstance(items, dict):
         _validate(walk, items, child(path, "items"), place)
     elif isinstance(items, list):

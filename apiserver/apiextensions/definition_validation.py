@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from apiserver.apiextensions import (
@@ -41,6 +41,9 @@ from apiserver.machinery.object_meta_validation import validate_immutable
 from apiserver.machinery.objects import Object
 from apiserver.schemas.schema_set import SchemaSet
 
+if TYPE_CHECKING:
+    from apiserver.apiextensions.rules.definition_rules import RuleCosts, RulePlace
+
 Errors = list[FieldError]
 Part = Mapping[str, Any]
 
@@ -59,6 +62,8 @@ class _Options:
     require_pruned_defaults: bool = True
     require_known_review_version: bool = True
     immutable_names: bool = False
+    #: versions whose schema is as it was: a single rule of it may cost what it likes
+    same_schemas: frozenset[str] = frozenset()
     #: versions ("" for all at once) that keep more selectable fields than are allowed now
     many_selectable: frozenset[str] = frozenset()
 
@@ -68,8 +73,8 @@ class DefinitionValidator:
 
     def __init__(self, schemas: SchemaSet) -> None:
         self._schemas = schemas
-        minor = int(schemas.kubernetes_version.partition(".")[2])
-        self._checker = ValueChecker(minor, converted=False)
+        self._minor = int(schemas.kubernetes_version.partition(".")[2])
+        self._checker = ValueChecker(self._minor, converted=False)
 
     def validate(self, new: Object, old: Object | None) -> Errors:
         """Metadata aside, except for what the name must be."""
@@ -102,7 +107,8 @@ class DefinitionValidator:
         errors += _names_present(spec.get("names") or {})
         errors += _names(spec.get("names") or {}, "spec.names")
         with_status = any("status" in (v.get("subresources") or {}) for v in (shared, *internal.versions))
-        errors += self._schema(shared.get("schema"), "spec.validation", with_status, structural, options)
+        first = next((version.get("name") or "" for version in internal.versions), "")
+        errors += self._schema(shared.get("schema"), "spec.validation", with_status, structural, options, first)
         errors += definition_parts.subresources(shared.get("subresources"), "spec.subresources")
         errors += definition_parts.columns(shared.get("additionalPrinterColumns") or (), "spec.additionalPrinterColumns")
         if shared.get("selectableFields"):
@@ -128,7 +134,7 @@ class DefinitionValidator:
             subresources = version.get("subresources") if own_subresources else internal.shared.get("subresources")
             errors += definition_parts.deprecation(version, child(at, "deprecationWarning"))
             with_status = "status" in (subresources or {})
-            errors += self._schema(version.get("schema"), child(at, "schema"), with_status, structural, options)
+            errors += self._schema(version.get("schema"), child(at, "schema"), with_status, structural, options, name)
             errors += definition_parts.subresources(version.get("subresources"), child(at, "subresources"))
             errors += definition_parts.columns(version.get("additionalPrinterColumns") or (), child(at, "additionalPrinterColumns"))
             if version.get("selectableFields"):
@@ -150,7 +156,7 @@ class DefinitionValidator:
             errors.append(invalid("spec.version", known[0], ",".join(found)))
         return errors
 
-    def _schema(self, validation: Part | None, path: str, with_status: bool, structural: bool, options: _Options) -> Errors:
+    def _schema(self, validation: Part | None, path: str, with_status: bool, structural: bool, options: _Options, version: str) -> Errors:
         schema: Schema | None = (validation or {}).get("openAPIV3Schema")
         if schema is None:
             return []
@@ -159,19 +165,26 @@ class DefinitionValidator:
         if schema.get("nullable"):
             errors.append(forbidden(child(at, "nullable"), "nullable cannot be true at the root"))
         no_structure = ""
+        costs: RuleCosts | None = None
+        place: RulePlace | None = None
         if structural:
             no_structure = definition_structure.unsupported(schema)
             if not no_structure:
                 found = definition_structure.validate(schema, at)
                 if not found:
                     meta = self._schemas.type_named(_OBJECT_META)
-                    require_pruned = options.require_pruned_defaults
-                    found = definition_defaults.validate(schema, at, meta, self._checker, require_pruned=require_pruned)
+                    require_pruned, minor = options.require_pruned_defaults, self._minor
+                    found = definition_defaults.validate(schema, at, meta, self._checker, require_pruned=require_pruned, minor=minor)
                 errors += found
-        errors += definition_schema.validate(schema, at, options.schema)
+                if not found and definition_schema.any_schema(schema, lambda sub: bool(sub.get(RULES))):
+                    from apiserver.apiextensions.rules import definition_rules
+
+                    costs = definition_rules.RuleCosts(minor=self._minor, forgives_each=version in options.same_schemas)
+                    place = definition_rules.RulePlace(costs=costs, is_root=True)
+        errors += definition_schema.validate(schema, at, options.schema, place)
         if no_structure and not errors:
             errors.append(invalid(at, "", no_structure))
-        return errors
+        return errors if costs is None else errors + costs.errors(at)
 
 
 def validate_definition(new: Object, old: Object | None, schemas: SchemaSet) -> Errors:
@@ -354,7 +367,19 @@ def _options_of_update(new: Object, old: Object) -> _Options:
         require_known_review_version=not review_versions or bool(set(review_versions) & set(definition_parts.REVIEW_VERSIONS)),
         immutable_names=any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions),
         many_selectable=frozenset(many),
+        same_schemas=_same_schemas(internal_spec(new), before),
     )
+
+
+def _same_schemas(new: InternalSpec, old: InternalSpec) -> frozenset[str]:
+    """The versions whose schema did not change."""
+    then = {version.get("name") or "": _schema_of(version, old) for version in old.versions}
+    now = [(version.get("name") or "", _schema_of(version, new)) for version in new.versions]
+    return frozenset(name for name, schema in now if name in then and then[name] == schema)
+
+
+def _schema_of(version: Part, spec: InternalSpec) -> Any:
+    return (version.get("schema") or spec.shared.get("schema") or {}).get("openAPIV3Schema")
 
 
 def _selectable_sets(new: InternalSpec, old: InternalSpec) -> list[tuple[str, Any, Any]]:

@@ -26,7 +26,8 @@ META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 class Node:
     """``additional`` is the schema of the values of a map; ``has_additional`` is True too where ``additionalProperties`` is a boolean.
 
-    ``defaults_below``, ``embedded_below``, ``lists_below``: here or deeper is a default, an embedded object, a set or keyed list.
+    ``defaults_below``, ``embedded_below``, ``lists_below``, ``rules_below``: here or deeper is a default, an embedded object, a set or
+    keyed list, a rule.
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class Node:
         "nullable",
         "preserve",
         "properties",
+        "rules_below",
         "schema",
         "type",
     )
@@ -71,6 +73,7 @@ class Node:
         self.defaults_below: bool = any(n.has_default or n.defaults_below for n in below)
         self.embedded_below: bool = self.embedded or any(n.embedded_below for n in below)
         self.lists_below: bool = self.list_type in ("set", "map") or any(n.lists_below for n in below)
+        self.rules_below: bool = bool(schema.get(RULES)) or any(n.rules_below for n in below)
 
     def field(self, name: str) -> Node | None:
         """The schema of a field or of a map's value; None where nothing is said of it."""

@@ -84,19 +84,19 @@ class CustomResourceStrategy(Strategy):
         super().prepare_for_create(context, obj)
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
-        return [
-            *self.version.schema.validate(obj, None),
-            *scale.validate_spec(self.version, obj),
-            *scale.validate_status(self.version, obj),
-        ]
+        schema = self.version.schema
+        found = schema.validate(obj, None)
+        errors = [*found, *scale.validate_spec(self.version, obj), *scale.validate_status(self.version, obj)]
+        return errors + schema.validate_rules(obj, None, errors, context.warn)
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return [
+        errors = [
             *_metadata_again(new, old),
             *self.version.schema.validate(new, old),
             *scale.validate_spec(self.version, new),
             *scale.validate_status(self.version, new),
         ]
+        return errors + self.version.schema.validate_rules(new, old, errors, context.warn)
 
     def prepare_for_status_update(self, context: StrategyContext, new: Object, old: Object) -> None:
         """Everything but status and managedFields is as it was, other fields of the root as well."""
@@ -114,11 +114,12 @@ class CustomResourceStrategy(Strategy):
             new.pop("status", None)
 
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return [
+        errors = [
             *_metadata_again(new, old),
             *self.version.schema.validate_status(new, old),
             *scale.validate_status(self.version, new),
         ]
+        return errors + self.version.schema.validate_rules(new, old, errors, context.warn)
 
     def spec_changed(self, new: Object, old: Object) -> bool:
         """All but metadata counts; a status with an endpoint of its own is the old one by now."""

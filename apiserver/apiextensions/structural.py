@@ -18,8 +18,8 @@ from apiserver.apiextensions import defaulting, embedded, list_types, numbers, p
 from apiserver.apiextensions.correlation import Correlation
 from apiserver.apiextensions.nodes import Node, Schema, root
 from apiserver.apiextensions.type_of_schema import custom_type
-from apiserver.machinery import go_json
-from apiserver.machinery.field_errors import FieldError
+from apiserver.machinery import field_errors, go_json
+from apiserver.machinery.field_errors import ErrorType, FieldError
 from apiserver.machinery.objects import Object
 from apiserver.machinery.types import Type
 from apiserver.schemas import json_bodies
@@ -28,9 +28,13 @@ from apiserver.schemas.json_bodies import DecodeError
 
 if TYPE_CHECKING:
     from apiserver.apiextensions.fast_check import Check
+    from apiserver.apiextensions.rules.evaluation import Rules, Warn
     from apiserver.apiextensions.values import ValueChecker
     from apiserver.schemas.schema_set import SchemaSet
 
+_NOWHERE = "<nil>"
+_BLOCKING = frozenset((ErrorType.NOT_SUPPORTED, ErrorType.REQUIRED, ErrorType.TOO_LONG, ErrorType.TOO_MANY, ErrorType.TYPE_INVALID))
+_NOT_CHECKED = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 __all__ = ["DecodeError", "Decoded", "StructuralSchema"]
@@ -46,6 +50,7 @@ class StructuralSchema:
         "_checker",
         "_form_check",
         "_root",
+        "_rules",
         "_schemas",
         "_status_check",
         "_type",
@@ -64,6 +69,7 @@ class StructuralSchema:
         self._value_check: Check | None = None
         self._status_check: Check | None = None
         self._checker: ValueChecker | None = None
+        self._rules: Rules | None = None
 
     @property
     def root(self) -> Node:
@@ -197,6 +203,19 @@ class StructuralSchema:
                 correlation = Correlation(obj, old, self.root).field("status")
                 errors += self._values.check(obj["status"], schema, correlation, "status")
         return errors + self._validate_lists(obj, old)
+
+    def validate_rules(self, obj: Object, old: Object | None, found: list[FieldError], warn: Warn) -> list[FieldError]:
+        """What the rules in CEL say of a whole object; ``found`` are the errors so far, some of which say that it is not one of which a
+        rule could be asked."""
+        if not self.root.rules_below:
+            return []
+        if any(error.type in _BLOCKING for error in found):
+            return [field_errors.invalid(_NOWHERE, None, _NOT_CHECKED)]
+        if self._rules is None:
+            from apiserver.apiextensions.rules import evaluation
+
+            self._rules = evaluation.Rules(self.root, self._minor)
+        return self._rules.validate(obj, old, warn)
 
     @property
     def _values(self) -> ValueChecker:

@@ -400,10 +400,16 @@ def _computation(function: str, overloads: Sequence[Overload], nodes: Sequence[N
         return compute
 
     candidates = [(each.parameters, each.compute) for each in overloads if each.compute is not None]
+    # what is accepted depends on the classes of the values alone, of which there are a few
+    known: dict[tuple[type, ...], Callable[..., Any]] = {}
 
     def choose(*arguments: Any) -> Any:
+        compute = known.get(tuple(map(type, arguments)))
+        if compute is not None:
+            return compute(*arguments)
         for parameters, compute in candidates:
             if all(accepts(wanted, value) for wanted, value in zip(parameters, arguments)):
+                known[tuple(map(type, arguments))] = compute
                 return compute(*arguments)
         raise EvaluationError(_no_overload(function, arguments))
 

@@ -101,8 +101,17 @@ def duplicate(path: str, value: Any) -> FieldError:
     return FieldError(ErrorType.DUPLICATE, path, value, "")
 
 
+def duplicate_unshown(path: str) -> FieldError:
+    """Of a value that is not to be shown."""
+    return FieldError(ErrorType.DUPLICATE, path, _NO_VALUE, "")
+
+
 def forbidden(path: str, detail: str) -> FieldError:
     return FieldError(ErrorType.FORBIDDEN, path, "", detail)
+
+
+def internal(path: str, detail: str) -> FieldError:
+    return FieldError(ErrorType.INTERNAL, path, "", detail)
 
 
 def not_supported(path: str, value: Any, supported: list[str]) -> FieldError:

@@ -35,6 +35,10 @@ class PatchError(Exception):
     """Why an operation does not apply."""
 
 
+class PatchTestError(PatchError):
+    """A ``test`` found something else."""
+
+
 def apply(document: Any, operations: Any) -> Any:
     """``document`` after all ``operations``. ``StatusError``: 400 where the patch is none, 413 where it is too long, 422 where an
     operation does not apply."""
@@ -159,7 +163,7 @@ class _Patcher:
         pointer = _pointer(operation, "path")
         container, key = self._container(pointer, to_change=False)
         if not equal(_get(container, key), operation.get("value")):
-            raise PatchError(f"testing value {pointer} failed")
+            raise PatchTestError(f"testing value {pointer} failed")
 
 
 _OPERATIONS: dict[str, Callable[[_Patcher, dict[str, Any]], None]] = {

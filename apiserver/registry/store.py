@@ -435,6 +435,7 @@ class Store:
             dry_run=write.dry_run,
             allocators=self.env.allocators,
             schemas=self.env.schemas,
+            warn=write.warn,
         )
 
     def _validate_metadata(self, obj: Object) -> list[FieldError]:

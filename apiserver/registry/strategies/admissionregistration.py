@@ -9,6 +9,8 @@ from apiserver.machinery.objects import Object
 from apiserver.registry.strategies.parts import keep
 from apiserver.registry.strategy import Strategy, StrategyContext
 from apiserver.registry.validation import admission_policies, webhooks
+from apiserver.resources.facts import LAST_MINOR
+from apiserver.resources.table import minor_of
 
 _GROUP = "admissionregistration.k8s.io"
 _TIMEOUT_SECONDS = 10
@@ -55,6 +57,10 @@ class MutatingWebhookConfigurationStrategy(WebhookConfigurationStrategy):
     mutating = True
 
 
+def _minor(context: StrategyContext) -> int:
+    return LAST_MINOR if context.schemas is None else minor_of(context.schemas.kubernetes_version)
+
+
 def _default_match(match: Object | None) -> None:
     if match is None:
         return
@@ -90,18 +96,18 @@ class ValidatingAdmissionPolicyStrategy(PolicyStrategy):
         keep(new, old, "status")
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
-        return admission_policies.validating_policy(obj)
+        return admission_policies.validating_policy(obj, _minor(context))
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return admission_policies.validating_policy(new)
+        return admission_policies.validating_policy(new, _minor(context))
 
 
 class MutatingAdmissionPolicyStrategy(PolicyStrategy):
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
-        return admission_policies.mutating_policy(obj)
+        return admission_policies.mutating_policy(obj, _minor(context))
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return admission_policies.mutating_policy(new)
+        return admission_policies.mutating_policy(new, _minor(context))
 
 
 class PolicyBindingStrategy(Strategy):

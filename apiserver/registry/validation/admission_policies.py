@@ -1,14 +1,17 @@
-"""Validating and mutating admission policies and their bindings: their shape. CEL is compiled by whoever evaluates it."""
+"""Validating and mutating admission policies and their bindings: their shape, and whether their expressions compile."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from apiserver.registry.validation import webhooks
 from apiserver.registry.validation.common import Errors, checked, each, label_selector
+
+if TYPE_CHECKING:
+    from apiserver.registry.validation.policy_expressions import ExpressionChecker
 
 Part = Mapping[str, Any]
 
@@ -17,10 +20,14 @@ _VALIDATION_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unautho
 _ACTIONS = ("Audit", "Deny", "Warn")
 
 
-def validating_policy(obj: Part) -> list[FieldError]:
+def validating_policy(obj: Part, minor: int) -> list[FieldError]:
+    """``minor``: of the Kubernetes version whose library expressions may use."""
+    from apiserver.registry.validation.policy_expressions import ExpressionChecker
+
     out: Errors = []
     spec = obj.get("spec") or _NOTHING
-    _common(out, spec)
+    checker = ExpressionChecker(spec, minor)
+    _common(out, spec, checker)
     validations, audits = spec.get("validations") or (), spec.get("auditAnnotations") or ()
     if not validations and not audits:
         words = "validations or auditAnnotations must contain at least one item"
@@ -30,9 +37,14 @@ def validating_policy(obj: Part) -> list[FieldError]:
         at = f"spec.validations[{i}]"
         if not (validation.get("expression") or "").strip():
             out.append(required(f"{at}.expression", "expression is not specified"))
-        if validation.get("messageExpression") is not None and not validation["messageExpression"].strip():
+        else:
+            checker.validation(out, f"{at}.expression", validation["expression"])
+        said = validation.get("messageExpression")
+        if said is not None and not said.strip():
             words = "must be non-empty if specified"
-            out.append(invalid(f"{at}.messageExpression", validation["messageExpression"], words))
+            out.append(invalid(f"{at}.messageExpression", said, words))
+        elif said:
+            checker.message(out, f"{at}.messageExpression", said)
         message = validation.get("message") or ""
         if message and not message.strip():
             out.append(invalid(f"{at}.message", message, "message must be non-empty if specified"))
@@ -43,11 +55,11 @@ def validating_policy(obj: Part) -> list[FieldError]:
         reason = validation.get("reason")
         if reason is not None and reason not in _VALIDATION_REASONS:
             out.append(not_supported(f"{at}.reason", reason, list(_VALIDATION_REASONS)))
-    _audit_annotations(out, audits, (obj.get("metadata") or _NOTHING).get("name") or "")
+    _audit_annotations(out, audits, (obj.get("metadata") or _NOTHING).get("name") or "", checker)
     return out
 
 
-def _audit_annotations(out: Errors, annotations: Sequence[Part], name: str) -> None:
+def _audit_annotations(out: Errors, annotations: Sequence[Part], name: str, checker: ExpressionChecker) -> None:
     seen: set[str] = set()
     for i, annotation in each(out, annotations):
         at, key = f"spec.auditAnnotations[{i}]", annotation.get("key") or ""
@@ -58,15 +70,20 @@ def _audit_annotations(out: Errors, annotations: Sequence[Part], name: str) -> N
                 out.append(invalid(f"{at}.key", key, message))
         if not (annotation.get("valueExpression") or "").strip():
             out.append(required(f"{at}.valueExpression", "valueExpression is not specified"))
+        else:
+            checker.annotation(out, f"{at}.valueExpression", annotation["valueExpression"])
         if key in seen:
             out.append(duplicate(f"{at}.key", key))
         seen.add(key)
 
 
-def mutating_policy(obj: Part) -> list[FieldError]:
+def mutating_policy(obj: Part, minor: int) -> list[FieldError]:
+    from apiserver.registry.validation.policy_expressions import ExpressionChecker
+
     out: Errors = []
     spec = obj.get("spec") or _NOTHING
-    _common(out, spec)
+    checker = ExpressionChecker(spec, minor)
+    _common(out, spec, checker)
     mutations = spec.get("mutations") or ()
     if not mutations:
         out.append(required("spec.mutations", "mutations must contain at least one item"))
@@ -85,6 +102,8 @@ def mutating_policy(obj: Part) -> list[FieldError]:
                 out.append(forbidden(f"{at}.{field}", f"must not be set when patchType is {kind}"))
             elif part is not None and not (part.get("expression") or "").strip():
                 out.append(required(f"{at}.{field}.expression", "expression is not specified"))
+            elif part is not None:
+                checker.change(out, f"{at}.{field}.expression", part["expression"], by_patch=field == "jsonPatch")
     if not spec.get("reinvocationPolicy"):
         out.append(required("spec.reinvocationPolicy"))
     elif spec["reinvocationPolicy"] not in ("IfNeeded", "Never"):
@@ -92,7 +111,7 @@ def mutating_policy(obj: Part) -> list[FieldError]:
     return out
 
 
-def _common(out: Errors, spec: Part) -> None:
+def _common(out: Errors, spec: Part, checker: ExpressionChecker) -> None:
     policy = spec.get("failurePolicy")
     if policy is None:
         out.append(required("spec.failurePolicy"))
@@ -111,7 +130,8 @@ def _common(out: Errors, spec: Part) -> None:
         _match_resources(out, "spec.matchConstraints", constraints)
         if not constraints.get("resourceRules"):
             out.append(required("spec.matchConstraints.resourceRules"))
-    webhooks.match_conditions(out, "spec.matchConditions", spec.get("matchConditions") or ())
+    conditions = spec.get("matchConditions") or ()
+    webhooks.match_conditions(out, "spec.matchConditions", conditions, checker.condition)
     seen: set[str] = set()
     for i, variable in each(out, spec.get("variables") or ()):
         at, name = f"spec.variables[{i}]", variable.get("name") or ""
@@ -124,6 +144,8 @@ def _common(out: Errors, spec: Part) -> None:
             seen.add(name)
         if not (variable.get("expression") or "").strip():
             out.append(required(f"{at}.expression", "expression is not specified"))
+        else:
+            checker.variable(out, f"{at}.expression", name, variable["expression"])
 
 
 def _match_resources(out: Errors, path: str, found: Part) -> None:

@@ -4,7 +4,7 @@ is reached (also of CRD conversion)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -164,8 +164,10 @@ def review_versions(out: Errors, path: str, versions: Sequence[str], must_be_kno
         out.append(invalid(path, list(versions), f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))
 
 
-def match_conditions(out: Errors, path: str, conditions: Sequence[Part]) -> None:
-    """Names and presence; whether the expressions compile is for whoever evaluates them."""
+def match_conditions(
+    out: Errors, path: str, conditions: Sequence[Part], compiles: Callable[[Errors, str, str], None] | None = None
+) -> None:
+    """``compiles`` tells, of a path and an expression, why that does not compile."""
     if len(conditions) > MATCH_CONDITIONS_MAX:
         out.append(too_many(path, len(conditions), MATCH_CONDITIONS_MAX))
     seen: set[str] = set()
@@ -173,6 +175,8 @@ def match_conditions(out: Errors, path: str, conditions: Sequence[Part]) -> None
         name = condition.get("name") or ""
         if not (condition.get("expression") or "").strip():
             out.append(required(f"{path}[{i}].expression"))
+        elif compiles is not None:
+            compiles(out, f"{path}[{i}].expression", condition["expression"])
         if not name:
             out.append(required(f"{path}[{i}].name"))
         else:

@@ -1,0 +1,163 @@
+"""ValidatingAdmissionPolicy: what the stored policies and their bindings refuse, warn of and note (apiserver
+``admission/plugin/policy/validating/dispatcher.go``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from apiserver.admission import rule_matching
+from apiserver.admission.interfaces import AdmissionAttributes, Operation
+from apiserver.admission.plugin import Plugin, forbidden
+from apiserver.admission.policies import params
+from apiserver.admission.policies.params import ConfigurationError
+from apiserver.admission.policies.source import Binding, Hook, PolicyServices, PolicySource
+from apiserver.authorization.authorizer import Authorizer
+from apiserver.machinery import status
+from apiserver.machinery.objects import Object
+from apiserver.resources.resource_info import ResourceInfo
+
+KIND = "ValidatingAdmissionPolicy"
+#: noted in the audit event of one request
+FAILURES_NOTED_MAX = 50
+_NOTE = "validation.policy.admission.k8s.io/validation_failure"
+_CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
+
+
+@dataclass(slots=True)
+class _Denial:
+    policy: str
+    binding: str
+    message: str
+    reason: str = ""
+
+    def text(self) -> str:
+        with_binding = f" with binding '{self.binding}'" if self.binding else ""
+        return f"{KIND} '{self.policy}'{with_binding} denied request: {self.message}"
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """Of one request."""
+
+    denials: list[_Denial] = field(default_factory=list)
+    noted: list[dict[str, Any]] = field(default_factory=list)
+
+
+class ValidatingAdmissionPolicy(Plugin):
+    name = KIND
+    operations = frozenset(Operation)
+    subresources = None
+
+    def __init__(self, services: PolicyServices, authorizer: Authorizer) -> None:
+        self._objects = services.objects
+        self._served = services.served
+        self._authorizer = authorizer
+        self._source: PolicySource[Any] = PolicySource(
+            services.objects, "validatingadmissionpolicies", "validatingadmissionpolicybindings", _maker(services.minor)
+        )
+
+    def handles(self, operation: Operation, info: ResourceInfo, subresource: str) -> bool:
+        return not rule_matching.is_exempt(info)
+
+    async def validate(self, attributes: AdmissionAttributes) -> None:
+        hooks = self._source.hooks()
+        if not hooks:
+            return
+        outcome = _Outcome()
+        for hook in hooks:
+            await self._ask(hook, attributes, outcome)
+        if outcome.noted:
+            attributes.annotate(_NOTE, json.dumps(outcome.noted[:FAILURES_NOTED_MAX], ensure_ascii=False, separators=(",", ":")))
+        if outcome.denials:
+            raise _refusal(attributes, outcome.denials[0])
+
+    async def _ask(self, hook: Hook[Any], attributes: AdmissionAttributes, outcome: _Outcome) -> None:
+        from apiserver.admission.policies import versions
+
+        try:
+            wanted = versions.matched(hook.matcher, hook.fault, attributes, self._objects, self._served)
+            if wanted is None:
+                return
+            kind = hook.spec.get("paramKind")
+            info = None if kind is None else params.kind_of_params(kind, self._served)
+        except ConfigurationError as error:
+            self._misconfigured(hook, "", f"failed to configure policy: {error}", outcome)
+            return
+        notes: dict[str, list[str]] = {}
+        for binding in hook.bindings:
+            try:
+                await self._ask_binding(hook, binding, wanted, info, attributes, outcome, notes)
+            except ConfigurationError as error:
+                self._misconfigured(hook, binding.name, f"failed to configure binding: {error}", outcome)
+        for key, texts in notes.items():
+            attributes.annotate(f"{hook.name}/{key}", ", ".join(texts))
+
+    def _misconfigured(self, hook: Hook[Any], binding: str, why: str, outcome: _Outcome) -> None:
+        if not hook.ignores_failures:
+            outcome.denials.append(_Denial(hook.name, binding, why))
+
+    async def _ask_binding(
+        self,
+        hook: Hook[Any],
+        binding: Binding,
+        wanted: ResourceInfo,
+        info: ResourceInfo | None,
+        attributes: AdmissionAttributes,
+        outcome: _Outcome,
+        notes: dict[str, list[str]],
+    ) -> None:
+        """Raises ConfigurationError."""
+        from apiserver.admission.policies import versions
+
+        if binding.matcher is not None or binding.fault:
+            if versions.matched(binding.matcher, binding.fault, attributes, self._objects, self._served) is None:
+                return
+        given = await params.collect(info, binding.spec.get("paramRef"), attributes.namespace, self._served)
+        if not given:
+            return
+        values = versions.values_of(attributes, wanted, self._objects, self._served, self._authorizer)
+        actions = binding.spec.get("validationActions") or ()
+        for one in given:
+            judgement = hook.compiled.judge({**values, "params": one})
+            for failure in judgement.failures:
+                for action in actions:
+                    if action == "Deny":
+                        outcome.denials.append(_Denial(hook.name, binding.name, failure.message, failure.reason))
+                    elif action == "Warn":
+                        text = f"Validation failed for {KIND} '{hook.name}' with binding '{binding.name}': {failure.message}"
+                        attributes.warnings.append(text)
+                    else:
+                        outcome.noted.append(
+                            {
+                                "message": failure.message,
+                                "policy": hook.name,
+                                "binding": binding.name,
+                                "expressionIndex": failure.position,
+                                "validationActions": list(actions),
+                            }
+                        )
+            outcome.denials += [_Denial(hook.name, binding.name, why) for why in judgement.annotation_errors]
+            for key, text in judgement.annotations:
+                if text not in notes.setdefault(key, []):
+                    notes[key].append(text)
+
+
+def _maker(minor: int) -> Callable[[Object], Any]:
+    def make(spec: Object) -> Any:
+        from apiserver.admission.policies.validating import ValidatingPolicy
+
+        return ValidatingPolicy(spec, minor)
+
+    return make
+
+
+def _refusal(attributes: AdmissionAttributes, denial: _Denial) -> status.StatusError:
+    text, reason = denial.text(), denial.reason or "Invalid"
+    error = forbidden(attributes, text)
+    error.status["reason"] = reason
+    error.status["code"] = _CODES.get(reason, 422)
+    error.status["details"].setdefault("causes", []).append({"message": text})
+    return error

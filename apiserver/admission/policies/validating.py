@@ -1,0 +1,169 @@
+"""``ValidatingPolicy``: a compiled ValidatingAdmissionPolicy, and what it says of one request (apiserver
+``admission/plugin/policy/validating``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from apiserver import cel
+from apiserver.admission import expressions
+from apiserver.admission.expressions import Budget, Expression, OutOfBudgetError, Result, Variables, compile_expression, run
+from apiserver.admission.match_conditions import MatchConditions
+from apiserver.cel.types import Kind
+from apiserver.machinery.objects import Object
+
+#: bytes of a text that a messageExpression makes, and of an audit annotation's value
+MESSAGE_BYTES_MAX = 5 * 1024
+ANNOTATION_BYTES_MAX = 10 * 1024
+_PLACEHOLDER = Result()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """``reason`` is "" where the policy could not tell. ``position``: of the expression in ``validations``."""
+
+    message: str
+    reason: str = ""
+    position: int = 0
+
+
+@dataclass(slots=True)
+class Judgement:
+    """``annotations``: values for the audit event; ``annotation_errors`` refuse whatever the binding's actions are."""
+
+    failures: list[Failure] = field(default_factory=list)
+    annotations: list[tuple[str, str]] = field(default_factory=list)
+    annotation_errors: list[str] = field(default_factory=list)
+
+
+def compile_variables(spec: Object, environment: cel.Environment) -> tuple[dict[str, Expression], cel.Environment]:
+    """The variables of a policy, each of which sees those before it, and the environment with all of them."""
+    found: dict[str, Expression] = {}
+    fields: dict[str, cel.Type] = {}
+    # the type has the fields that are known by then
+    environment = environment.extended({"variables": cel.ObjectType("kubernetes.variables", fields)})
+    for said in spec.get("variables") or ():
+        name = said.get("name") or ""
+        found[name] = compile_expression(environment, said.get("expression") or "")
+        fields[name] = declared_type(found[name].type)
+    return found, environment
+
+
+def declared_type(found: cel.Type) -> cel.Type:
+    """Of what type a variable is to expressions that use it: objects and what is optional are of any."""
+    if found.kind is Kind.LIST:
+        return cel.list_of(declared_type(found.parameters[0]))
+    if found.kind is Kind.MAP:
+        return cel.map_of(*(declared_type(parameter) for parameter in found.parameters))
+    return found if found.kind in _PLAIN else cel.DYN
+
+
+_PLAIN = frozenset(
+    (
+        Kind.BOOL,
+        Kind.BYTES,
+        Kind.DOUBLE,
+        Kind.DURATION,
+        Kind.INT,
+        Kind.NULL,
+        Kind.STRING,
+        Kind.TIMESTAMP,
+        Kind.UINT,
+    )
+)
+
+
+class ValidatingPolicy:
+    """Of a stored ``spec``; ``minor`` is the Kubernetes version's."""
+
+    def __init__(self, spec: Object, minor: int) -> None:
+        params = spec.get("paramKind") is not None
+        whole = expressions.request_environment(minor, params=params, authorizer=True)
+        self._ignores = spec.get("failurePolicy") == "Ignore"
+        self._variables, environment = compile_variables(spec, whole)
+        # a message is for the one who was refused: what others may do is no part of it
+        plain = expressions.request_environment(minor, params=params, authorizer=False)
+        fields = {name: declared_type(found.type) for name, found in self._variables.items()}
+        messages = plain.extended({"variables": cel.ObjectType("kubernetes.variables", fields)})
+        self._conditions = MatchConditions(spec.get("matchConditions") or (), environment)
+        self._validations = list(spec.get("validations") or ())
+        self._expressions = [compile_expression(environment, one.get("expression") or "", cel.BOOL) for one in self._validations]
+        self._messages = [
+            compile_expression(messages, one["messageExpression"], cel.STRING) if one.get("messageExpression") else None
+            for one in self._validations
+        ]
+        self._annotations = [
+            (one.get("key") or "", compile_expression(environment, one.get("valueExpression") or "", cel.STRING, cel.NULL))
+            for one in spec.get("auditAnnotations") or ()
+        ]
+
+    def judge(self, values: Mapping[str, Any]) -> Judgement:
+        """``values`` as ``expressions.request_values`` makes them, of one request with one parameter."""
+        own = dict(values)
+        own["variables"] = Variables(self._variables, own)
+        verdict = self._conditions.judge(own)
+        if verdict.error:
+            return self._undecided(verdict.error)
+        if not verdict.matches:
+            return Judgement()
+        budget = Budget(expressions.POLICY_BUDGET)
+        try:
+            results = [run(expression, own, budget) for expression in self._expressions]
+        except OutOfBudgetError as error:
+            return self._undecided(str(error))
+        judgement = Judgement()
+        texts, over = self._texts(own, budget)
+        for position, result in enumerate(results):
+            failure = self._failure(position, result, texts, over)
+            if failure is not None:
+                judgement.failures.append(failure)
+        try:
+            self._annotate(own, judgement)
+        except OutOfBudgetError as error:
+            return self._undecided(str(error))
+        return judgement
+
+    def _undecided(self, why: str) -> Judgement:
+        return Judgement() if self._ignores else Judgement(failures=[Failure(message=why)])
+
+    def _texts(self, values: Mapping[str, Any], budget: Budget) -> tuple[list[Result], str]:
+        try:
+            return [_PLACEHOLDER if one is None else run(one, values, budget) for one in self._messages], ""
+        except OutOfBudgetError as error:
+            return [], str(error)
+
+    def _failure(self, position: int, result: Result, texts: list[Result], over: str) -> Failure | None:
+        said = self._validations[position]
+        if result.error or over:
+            message = result.error or f"failed messageExpression: {over}"
+            return None if self._ignores else Failure(message=message, position=position)
+        if result.value is True:
+            return None
+        message = _text(texts[position]) or (said.get("message") or "").strip()
+        return Failure(
+            message=message or f"failed expression: {(said.get('expression') or '').strip()}",
+            reason=said.get("reason") or "Invalid",
+            position=position,
+        )
+
+    def _annotate(self, values: Mapping[str, Any], judgement: Judgement) -> None:
+        budget = Budget(expressions.POLICY_BUDGET)
+        for key, expression in self._annotations:
+            result = run(expression, values, budget)
+            if result.error:
+                if not self._ignores:
+                    judgement.annotation_errors.append(result.error)
+            elif isinstance(result.value, str) and result.value.strip():
+                judgement.annotations.append((key, _cut(result.value.strip())))
+
+
+def _text(result: Result) -> str:
+    text = result.value.strip() if isinstance(result.value, str) else ""
+    return "" if len(text.encode()) > MESSAGE_BYTES_MAX or "\n" in text else text
+
+
+def _cut(text: str) -> str:
+    raw = text.encode()
+    return text if len(raw) <= ANNOTATION_BYTES_MAX else raw[:ANNOTATION_BYTES_MAX].decode(errors="ignore")
