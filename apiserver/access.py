@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from apiserver import tls
+from apiserver.access_authorizers import ConfiguredAuthorizer
+from apiserver.access_tokens import Close, JwtIssuers, webhook_authenticator
 from apiserver.authentication import service_account, token_request
-from apiserver.authentication.anonymous import AnonymousAuthenticator
 from apiserver.authentication.bearer import BearerTokenAuthenticator, TokenUnion
 from apiserver.authentication.bootstrap_token import BootstrapTokenAuthenticator
 from apiserver.authentication.interfaces import RequestAuthenticator, TokenAuthenticator
+from apiserver.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
 from apiserver.authentication.service_account import ServiceAccountAuthenticator, TokenIssuer
 from apiserver.authentication.token_file import TokenFileAuthenticator
 from apiserver.authentication.union import UnionAuthenticator
@@ -24,8 +27,7 @@ from apiserver.authorization.node_graph import NodeGraph
 from apiserver.authorization.rbac import RbacAuthorizer
 from apiserver.authorization.rbac_data import RbacData
 from apiserver.authorization.static import AlwaysAllow, AlwaysDeny
-from apiserver.authorization.union import build_authorizer
-from apiserver.config import ServerConfig
+from apiserver.config import RequestHeaderConfig, ServerConfig
 from apiserver.machinery import names
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.interface import StoredObject
@@ -33,6 +35,8 @@ from apiserver.registry.registry import CachedObjects, Registry
 from apiserver.request.request_context import RequestContext
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
+#: of Kubernetes 1.NN, the first in which nodes must say which pods they list (AuthorizeNodeWithSelectors)
+NODE_SELECTORS_MINOR = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +44,20 @@ class Access:
     authenticator: UnionAuthenticator
     tokens: TokenAuthenticator
     authorizer: Authorizer
+    #: authorization modes in their order, which a file may change
+    modes: Callable[[], Sequence[str]]
     rbac: RbacData
     issuer: TokenIssuer
     audiences: tuple[str, ...]
     cached: CachedObjects
     #: those that verify ServiceAccount tokens
     public_keys: tuple[service_account.PublicKey, ...]
+    #: ends the connections to servers that are asked
+    closing: tuple[Close, ...] = ()
+
+    async def close(self) -> None:
+        for close in self.closing:
+            await close()
 
     async def issue_token(self, body: Object, account: Object, context: RequestContext) -> Object:
         return token_request.create_token(body, account, self.issuer, self.cached, self.audiences)
@@ -55,55 +67,88 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
     """Before the object store starts, so that what observes the caches sees every object. Raises OSError, ValueError for unusable
     files and modes."""
     cached = CachedObjects(registry)
-    audiences = config.api_audiences or (config.service_account_issuer,)
-    keys = service_account.load_public_keys(config.service_account_key_file.read_bytes())
+    audiences = config.api_audiences or config.service_account_issuer[:1]
+    keys = service_account_keys(config.service_account_key_file)
+    jwt_issuers = JwtIssuers(config, audiences)
+    closing = [jwt_issuers.close]
     tokens: list[TokenAuthenticator] = []
     if config.token_auth_file is not None:
         tokens.append(TokenFileAuthenticator.from_file(config.token_auth_file, audiences))
-    tokens.append(ServiceAccountAuthenticator(keys, (config.service_account_issuer,), audiences, cached, time.time))
-    tokens.append(BootstrapTokenAuthenticator(cached, time.time, audiences))
+    tokens.append(ServiceAccountAuthenticator(keys, config.service_account_issuer, audiences, cached, time.time))
+    if config.enable_bootstrap_token_auth:
+        tokens.append(BootstrapTokenAuthenticator(cached, time.time, audiences))
+    tokens.append(jwt_issuers)
+    if config.authentication_token_webhook is not None:
+        webhook, close = webhook_authenticator(config.authentication_token_webhook, audiences)
+        tokens.append(webhook)
+        closing.append(close)
     union = TokenUnion(tokens)
     requests: list[RequestAuthenticator] = []
+    if config.request_header is not None:
+        requests.append(_request_header(config.request_header))
     if config.client_ca_file is not None:
-        authorities = tls.client_authorities(config.client_ca_file)
-        requests.append(X509Authenticator(authorities.current(), time.time, authorities.current))
+        requests.append(_certificates(config.client_ca_file))
     requests.append(BearerTokenAuthenticator(union))
     rbac = RbacData()
+    authorizer = _authorizer(config, registry, rbac)
+    closing.append(authorizer.close)
     source = random.SystemRandom()
     issuer = TokenIssuer(
         key=service_account.load_private_key(config.service_account_signing_key_file.read_bytes()),
-        issuer=config.service_account_issuer,
+        issuer=config.service_account_issuer[0],
         now=time.time,
         new_id=lambda: names.new_uid(source),
     )
     return Access(
-        authenticator=UnionAuthenticator(requests, AnonymousAuthenticator() if config.anonymous_auth else None),
+        authenticator=UnionAuthenticator(requests, jwt_issuers),
         tokens=union,
-        authorizer=_authorizer(config, registry, rbac),
+        authorizer=authorizer,
+        modes=lambda: authorizer.modes,
         rbac=rbac,
         issuer=issuer,
         audiences=audiences,
         cached=cached,
         public_keys=tuple(keys),
+        closing=tuple(closing),
     )
 
 
-def _authorizer(config: ServerConfig, registry: Registry, rbac: RbacData) -> Authorizer:
+def service_account_keys(paths: Sequence[Path]) -> list[service_account.PublicKey]:
+    """All keys of all files. Raises OSError, ValueError."""
+    return [key for path in paths for key in service_account.load_public_keys(path.read_bytes())]
+
+
+def _certificates(path: Path) -> X509Authenticator:
+    authorities = tls.client_authorities(path)
+    return X509Authenticator(authorities.current(), time.time, authorities.current)
+
+
+def _request_header(config: RequestHeaderConfig) -> RequestHeaderAuthenticator:
+    verify = _certificates(config.client_ca_file).authenticate_certificate
+    header_names = HeaderNames(
+        user=config.username_headers, uid=config.uid_headers, group=config.group_headers, extra_prefix=config.extra_headers_prefix
+    )
+    return RequestHeaderAuthenticator(verify, config.allowed_names, header_names)
+
+
+def _authorizer(config: ServerConfig, registry: Registry, rbac: RbacData) -> ConfiguredAuthorizer:
     for resource in sorted(rbac_data.RESOURCES):
         _observe(registry, _RBAC_GROUP, resource, _rbac_observer(rbac, resource))
-    available: dict[str, Authorizer] = {
+    graph = NodeGraph()
+    with_selectors = registry.table.minor >= NODE_SELECTORS_MINOR
+    local: dict[str, Authorizer] = {
         "RBAC": RbacAuthorizer(rbac),
         "AlwaysAllow": AlwaysAllow(),
         "AlwaysDeny": AlwaysDeny(),
+        "Node": NodeAuthorizer(graph, bootstrap.node_rules(bootstrap.load_policy()), with_selectors=with_selectors),
     }
-    graph = NodeGraph()
-    if "Node" in config.authorization_mode:
+    authorizer = ConfiguredAuthorizer(config, local)
+    if "Node" in authorizer.modes:
         for group, resource in sorted(node_graph.RESOURCES):
             # a pod that is on no node gives no node a right
             needed = b'"nodeName":' if resource == "pods" else b""
             _observe(registry, group, resource, _graph_observer(graph, group, resource), needed)
-    available["Node"] = NodeAuthorizer(graph, bootstrap.node_rules(bootstrap.load_policy()))
-    return build_authorizer(config.authorization_mode, available)
+    return authorizer
 
 
 Changed = Callable[[str, str, Object | None], None]

@@ -68,6 +68,49 @@ class EtcdConfig(BaseModel):
     keyfile: Path | None = None
 
 
+class OidcConfig(BaseModel):
+    """One OpenID Connect issuer (``--oidc-*``)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    issuer_url: str
+    client_id: str
+    username_claim: str = "sub"
+    #: None: the issuer's URL and ``#``, unless the claim is ``email``; ``-``: none
+    username_prefix: str | None = None
+    groups_claim: str = ""
+    groups_prefix: str = ""
+    required_claim: dict[str, str] = Field(default_factory=dict)
+    signing_algs: tuple[str, ...] = ("RS256",)
+    ca_file: Path | None = None
+
+
+class WebhookConfig(BaseModel):
+    """A server that reviews tokens or access; ``config_file`` is a kubeconfig."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    config_file: Path
+    version: Literal["v1", "v1beta1"] = "v1beta1"
+    #: how long a good and a bad answer hold
+    authorized_ttl_seconds: float = Field(ge=0)
+    unauthorized_ttl_seconds: float = Field(ge=0)
+
+
+class RequestHeaderConfig(BaseModel):
+    """An authenticating proxy in front of this server (``--requestheader-*``)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    client_ca_file: Path
+    #: common names of its certificate; empty: every certificate of the authority
+    allowed_names: tuple[str, ...] = ()
+    username_headers: tuple[str, ...]
+    uid_headers: tuple[str, ...] = ()
+    group_headers: tuple[str, ...] = ()
+    extra_headers_prefix: tuple[str, ...] = ()
+
+
 class ServerConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -87,11 +130,30 @@ class ServerConfig(BaseModel):
     anonymous_auth: bool = True
     #: one JSON line for each request at the Metadata level; None: no audit log
     audit_log_path: Path | None = None
-    service_account_issuer: str = "https://kubernetes.default.svc.cluster.local"
-    service_account_key_file: Path
+    #: the first one signs, tokens of all are accepted
+    service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
+    #: files of public or private keys that tokens are checked with
+    service_account_key_file: tuple[Path, ...]
     service_account_signing_key_file: Path
+    #: where other servers find the keys, if not here
+    service_account_jwks_uri: str = ""
+    #: 0: as long as a client asks for
+    service_account_max_token_expiration_seconds: int = Field(default=0, ge=0)
+    #: tokens that were mounted automatically work for a year, for programs that never read them again
+    service_account_extend_token_expiration: bool = True
+    #: a ServiceAccount token is good only as long as its account is there
+    service_account_lookup: bool = True
+    enable_bootstrap_token_auth: bool = True
     api_audiences: tuple[str, ...] = ()
+    #: an AuthenticationConfiguration: JWT issuers and anonymous requests
+    authentication_config: Path | None = None
+    oidc: OidcConfig | None = None
+    authentication_token_webhook: WebhookConfig | None = None
+    request_header: RequestHeaderConfig | None = None
     authorization_mode: tuple[str, ...] = ("Node", "RBAC")
+    #: an AuthorizationConfiguration, in place of the modes
+    authorization_config: Path | None = None
+    authorization_webhook: WebhookConfig | None = None
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
     service_cluster_ip_range: str = "10.96.0.0/12"

@@ -37,6 +37,7 @@ from apiserver.filters.response import Response
 from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
 from apiserver.request.request_context import SCOPE_KEY, RequestContext, RequestInfo
+from apiserver.request.unanswered import Unanswered, settled
 
 #: key of the ASGI scope under which the server puts the client's DER certificate, unverified
 PEER_CERTIFICATE_KEY = "sampan.peer_certificate"
@@ -110,6 +111,7 @@ class HandlerChain:
             audit_id=audit_id_of(headers),
             received_at=self._now(),
             peer_certificate=scope.get(PEER_CERTIFICATE_KEY),
+            raw_headers=scope["headers"],
         )
         scope[SCOPE_KEY] = context
         response = Response(send, context)
@@ -120,13 +122,13 @@ class HandlerChain:
                     raise refusal
                 self._deadline(context)
                 try:
-                    self._authentication(context)
-                    self._impersonation(context, scope["headers"])
+                    self._identify(context)
+                except Unanswered:
+                    await self._with_others(context, self._identify)
                 except StatusError as error:
                     if not await self._has_news(error):
                         raise
-                    self._authentication(context)
-                    self._impersonation(context, scope["headers"])
+                    await self._ask_others(context, self._identify)
                 seat = self._flow_control.acquire(context, scope.get(GONE_KEY))
                 if seat is not None:
                     if seat.waiter is not None:
@@ -136,10 +138,12 @@ class HandlerChain:
                         response.on_start = functools.partial(self._flow_control.release, seat)
                 try:
                     self._authorization(context)
+                except Unanswered:
+                    await self._with_others(context, self._authorization)
                 except StatusError as error:
                     if not await self._has_news(error):
                         raise
-                    self._authorization(context)
+                    await self._ask_others(context, self._authorization)
                 handling = self._handler(scope, receive, response)
                 if context.deadline is not None:
                     handling = Limited(cast(Coroutine[Any, Any, None], handling), context.deadline - self._now())
@@ -156,6 +160,26 @@ class HandlerChain:
         finally:
             self._flow_control.release(seat)
             self._tell(scope, context, response)
+
+    def _identify(self, context: RequestContext) -> None:
+        self._authentication(context)
+        self._impersonation(context, context.raw_headers)
+
+    async def _with_others(self, context: RequestContext, step: Callable[[RequestContext], None]) -> None:
+        try:
+            await self._ask_others(context, step)
+        except StatusError as error:
+            if not await self._has_news(error):
+                raise
+            await self._ask_others(context, step)
+
+    async def _ask_others(self, context: RequestContext, step: Callable[[RequestContext], None]) -> None:
+        """A step whose answer other servers have. They get as long as the request has."""
+        if context.deadline is None:
+            await settled(lambda: step(context))
+            return
+        asking = settled(lambda: step(context))
+        await Limited(asking, context.deadline - self._now())
 
     async def _has_news(self, error: StatusError) -> bool:
         """Whether a refusal may have come of caches that were behind: the account or the role was made through another server."""

@@ -133,7 +133,7 @@ class ApiServer:
         config = self.config
         limit = config.max_request_body_bytes
         virtual = VirtualResources(
-            self.schemas, self.access.tokens, self.access.authorizer, self.access.rbac, self._pods, limit
+            self.schemas, self.access.tokens, self.access.authorizer, self.access.rbac, self.access.modes, self._pods, limit
         )
         self.endpoint = ResourceEndpoint(
             self.registry,
@@ -234,7 +234,7 @@ class ApiServer:
         app = FastAPI(title="Sampan", openapi_url=None, docs_url=None, redoc_url=None)
         app.include_router(discovery_routes.router(self.table))
         app.include_router(openapi_routes.router(self.table, self.schemas))
-        app.include_router(issuer_routes.router(self.config.service_account_issuer, self.access.public_keys))
+        app.include_router(issuer_routes.router(self.config.service_account_issuer[0], self.access.public_keys))
         if self.dispatcher is not None:
             from apiserver.discovery import flow_control_routes
 
@@ -345,6 +345,7 @@ class ApiServer:
             for task in (self._feeding, *beside):
                 task.cancel()
             await asyncio.wait((self._feeding, *beside))
+            await self.access.close()
 
     def _is_only_server(self) -> bool:
         """Of a store that is in this process, with no further member."""
@@ -421,7 +422,8 @@ async def serve_over(
     ssl.SSLError for unusable certificates. ``on_loaded`` is told what was found in the store, ``on_reading`` how much so far."""
     server = ApiServer(config, kv)
     server.objects.source.on_progress = on_reading
-    context = tls.server_context(config.tls_cert_file, config.tls_private_key_file, config.client_ca_file)
+    proxy_ca = config.request_header.client_ca_file if config.request_header is not None else None
+    context = tls.server_context(config.tls_cert_file, config.tls_private_key_file, config.client_ca_file or proxy_ca)
     http = HttpListener(server.app, listener, context)
     host, port = listener.getsockname()[:2]
     address = config.advertise_address or (host if host not in ("0.0.0.0", "::") else config.bind_address)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from apiserver.authorization.authorizer import Attributes
+from apiserver.authorization.authorizer import Attributes, EvaluationError
 from apiserver.machinery import status
 
 
@@ -19,7 +19,9 @@ def cannot(attributes: Attributes) -> str:
 
 
 def forbidden(attributes: Attributes, reason: str) -> status.StatusError:
-    """403; ``reason`` (of the authorizer) is added where there is one."""
+    """403; ``reason`` (of the authorizer) is added where there is one. 500 where it is a fault of the authorizer's."""
+    if isinstance(reason, EvaluationError):
+        return status.internal_error(reason)
     why = cannot(attributes)
     if reason:
         why = f"{why}: {reason}"

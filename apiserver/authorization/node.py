@@ -25,8 +25,10 @@ def _no(reason: str) -> _Answer:
 
 
 class NodeAuthorizer:
-    def __init__(self, graph: NodeGraph, rules: Sequence[Rule]) -> None:
-        """``rules``: those of the bootstrap role ``system:node``."""
+    def __init__(self, graph: NodeGraph, rules: Sequence[Rule], *, with_selectors: bool = False) -> None:
+        """``rules``: those of the bootstrap role ``system:node``. ``with_selectors``: a node may list its own pods only, and read its own
+        Node only, as since 1.32 (feature AuthorizeNodeWithSelectors)."""
+        self._with_selectors = with_selectors
         self._graph = graph
         self._rules = tuple(rules)
 
@@ -73,7 +75,7 @@ class NodeAuthorizer:
             case ("resource.k8s.io", "resourceslices"):
                 return _own_resource_slice(a)
             case ("", "nodes"):
-                return _own_node(node, a)
+                return self._own_node(node, a)
             case ("", "pods"):
                 return self._own_pod(node, a)
         return None
@@ -116,10 +118,21 @@ class NodeAuthorizer:
         return self._related(node, a)
 
     def _own_pod(self, node: str, a: Attributes) -> _Answer | None:
-        # lists and watches stay with the static rules: a client that selects by spec.nodeName is not told from one that does not,
-        # since selectors are not among the attributes
         if a.verb == "get" and not a.subresource and not self._graph.leads_to("", "pods", a.namespace, a.name, node):
             return _no(f"no relationship found between node '{node}' and this object")
+        if self._with_selectors and a.verb in ("list", "watch") and not a.subresource:
+            if not any(r.key == "spec.nodeName" and r.operator == "In" and r.values == (node,) for r in a.field_selector):
+                return _no("can only list/watch pods with spec.nodeName field selector")
+        return None
+
+    def _own_node(self, node: str, a: Attributes) -> _Answer | None:
+        if a.subresource:
+            return None
+        if a.verb == "get" or (self._with_selectors and a.verb in ("list", "watch")):
+            if not a.name:
+                return _no(f"node '{node}' cannot read all nodes, only its own Node object")
+            if a.name != node:
+                return _no(f"node '{node}' cannot read '{a.name}', only its own Node object")
         return None
 
 
@@ -150,11 +163,3 @@ def _own_resource_slice(a: Attributes) -> _Answer:
     if a.verb not in ("get", "create", "update", "patch", "delete", "list", "watch", "deletecollection"):
         return _no("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete")
     return _ALLOWED
-
-
-def _own_node(node: str, a: Attributes) -> _Answer | None:
-    # the static rules let it update and patch; reading is for its own Node, except where old kubelets list
-    if a.verb == "get" and not a.subresource and a.name != node:
-        return _no(f"node '{node}' cannot read '{a.name}', only its own Node object")
-    return None
-

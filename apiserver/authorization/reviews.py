@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from apiserver.authentication.user import UserInfo, node_name
-from apiserver.authorization.authorizer import Attributes, Authorizer, Decision
+from apiserver.authorization import selectors
+from apiserver.authorization.authorizer import Attributes, Authorizer, Decision, EvaluationError
 from apiserver.authorization.rbac_data import RbacData
 from apiserver.machinery import field_errors, objects, status
 from apiserver.machinery.field_errors import FieldError
@@ -48,28 +50,28 @@ def self_subject_access_review(body: objects.Object, user: UserInfo, authorizer:
     return _answer("SelfSubjectAccessReview", body, spec, user, authorizer)
 
 
-def self_subject_rules_review(body: objects.Object, user: UserInfo, data: RbacData) -> objects.Object:
-    """What RBAC gives the requester in a namespace (``kubectl auth can-i --list``). Raises StatusError 400 without a namespace."""
+def self_subject_rules_review(
+    body: objects.Object, user: UserInfo, data: RbacData, modes: Sequence[str] = ("Node", "RBAC")
+) -> objects.Object:
+    """What the requester may do in a namespace (``kubectl auth can-i --list``), as far as the authorizers of ``modes`` can tell it as
+    rules. Raises StatusError 400 without a namespace."""
     namespace = str(objects.get(body, "spec", "namespace", default=""))
     if not namespace:
         raise status.bad_request("no namespace on request")
     resource_rules: list[dict[str, Any]] = []
     path_rules: list[dict[str, Any]] = []
     errors: list[str] = []
-    for grant in data.grants(user, namespace):
-        if grant.error:
-            errors.append(grant.error)
-        for rule in grant.rules:
-            as_json = rule.to_json()
-            if rule.resources:
-                resource_rules.append({k: v for k, v in as_json.items() if k != "nonResourceURLs"})
-            if rule.non_resource_urls:
-                path_rules.append({"verbs": as_json["verbs"], "nonResourceURLs": as_json["nonResourceURLs"]})
     answer: dict[str, Any] = {"resourceRules": resource_rules, "nonResourceRules": path_rules, "incomplete": False}
-    if node_name(user) is not None:
-        # what a node may read follows from its pods and cannot be listed as rules
-        errors.append("node authorizer does not support user rule resolution")
-        answer["incomplete"] = True
+    for mode in modes:
+        if mode == "RBAC":
+            _add_rbac_rules(data, user, namespace, resource_rules, path_rules, errors)
+        elif mode == "AlwaysAllow":
+            resource_rules.append({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
+            path_rules.append({"verbs": ["*"], "nonResourceURLs": ["*"]})
+        elif mode == "Webhook" or (mode == "Node" and node_name(user) is not None):
+            # what a node may read follows from its pods, and what a webhook thinks is not known before it is asked
+            errors.append(f"{mode.lower()} authorizer does not support user rule resolution")
+            answer["incomplete"] = True
     if errors:
         answer["evaluationError"] = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
     return {
@@ -81,13 +83,37 @@ def self_subject_rules_review(body: objects.Object, user: UserInfo, data: RbacDa
     }
 
 
+def _add_rbac_rules(
+    data: RbacData,
+    user: UserInfo,
+    namespace: str,
+    resource_rules: list[dict[str, Any]],
+    path_rules: list[dict[str, Any]],
+    errors: list[str],
+) -> None:
+    for grant in data.grants(user, namespace):
+        if grant.error:
+            errors.append(grant.error)
+        for rule in grant.rules:
+            as_json = rule.to_json()
+            if rule.resources:
+                resource_rules.append({k: v for k, v in as_json.items() if k != "nonResourceURLs"})
+            if rule.non_resource_urls:
+                path_rules.append({"verbs": as_json["verbs"], "nonResourceURLs": as_json["nonResourceURLs"]})
+
+
 def _answer(kind: str, body: objects.Object, spec: dict[str, Any], user: UserInfo, authorizer: Authorizer) -> objects.Object:
-    decision, reason = authorizer.authorize(_attributes(spec, user))
+    attributes, problems = _attributes(spec, user)
+    decision, reason = authorizer.authorize(attributes)
     answer: dict[str, Any] = {"allowed": decision is Decision.ALLOW}
     if decision is Decision.DENY:
         answer["denied"] = True
-    if reason:
+    if isinstance(reason, EvaluationError):
+        problems.append(reason)
+    elif reason:
         answer["reason"] = reason
+    if problems:
+        answer["evaluationError"] = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
     metadata: dict[str, Any] = {"creationTimestamp": None}
     if objects.namespace(body):
         metadata["namespace"] = objects.namespace(body)
@@ -102,16 +128,19 @@ def _answer(kind: str, body: objects.Object, spec: dict[str, Any], user: UserInf
     }
 
 
-def _attributes(spec: dict[str, Any], user: UserInfo) -> Attributes:
+def _attributes(spec: dict[str, Any], user: UserInfo) -> tuple[Attributes, list[str]]:
+    """What is asked about, and what of its selectors is not understood."""
     attributes = spec.get("resourceAttributes")
     if attributes is None:
         path = spec["nonResourceAttributes"]
-        return Attributes(user=user, verb=str(path.get("verb") or ""), is_resource_request=False, path=str(path.get("path") or ""))
+        verb, asked = str(path.get("verb") or ""), str(path.get("path") or "")
+        return Attributes(user=user, verb=verb, is_resource_request=False, path=asked), []
 
     def field(name: str) -> str:
         return str(attributes.get(name) or "")
 
-    return Attributes(
+    field_selector, label_selector, problems = selectors.of_review(attributes)
+    found = Attributes(
         user=user,
         verb=field("verb"),
         group=field("group"),
@@ -120,7 +149,10 @@ def _attributes(spec: dict[str, Any], user: UserInfo) -> Attributes:
         resource=field("resource"),
         subresource=field("subresource"),
         name=field("name"),
+        field_selector=field_selector,
+        label_selector=label_selector,
     )
+    return found, problems
 
 
 def _subject(spec: dict[str, Any]) -> UserInfo:
@@ -138,7 +170,7 @@ def _attribute_errors(spec: dict[str, Any]) -> list[FieldError]:
     if resource is None and path is None:
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         return [field_errors.invalid("spec.resourceAttributes", None, why)]
-    return []
+    return selectors.errors_of(resource, "spec.resourceAttributes") if resource is not None else []
 
 
 def _subject_errors(spec: dict[str, Any]) -> list[FieldError]:

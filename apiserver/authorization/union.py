@@ -5,44 +5,58 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from apiserver.authorization.authorizer import Attributes, Authorizer, Decision
+from apiserver.authorization.authorizer import Attributes, Authorizer, Decision, EvaluationError
 from apiserver.authorization.static import PrivilegedGroupAuthorizer
 
 
 @runtime_checkable
 class Changing(Protocol):
     """An authorizer whose answers change while it runs. ``generation`` only grows, with each change of what it decides from. One that
-    does not have it must always answer the same."""
+    does not have it must always answer the same, or be ``Remote``."""
 
     @property
     def generation(self) -> int: ...
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """An authorizer that asks another server, whose answers hold for a time that only it knows."""
+
+    def forget(self) -> None:
+        """Nothing of what the server said holds any more."""
 
 
 class UnionAuthorizer:
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:
         self._authorizers = tuple(authorizers)
         self._changing = tuple(a for a in self._authorizers if isinstance(a, Changing))
+        self._has_remote = any(isinstance(a, Remote) for a in self._authorizers)
 
-    def generation(self) -> int:
-        """Moves whenever any answer may have changed: as long as it stays, an answer stays."""
+    def generation(self) -> int | None:
+        """Moves whenever any answer may have changed: as long as it stays, an answer stays. None: an answer may change at any time."""
+        if self._has_remote:
+            return None
         total = 0
         for part in self._changing:
             total += part.generation
         return total
 
     def authorize(self, attributes: Attributes) -> tuple[Decision, str]:
-        """Where nobody decides, the reasons of all that had one, a line each."""
+        """Where nobody decides, the reasons of all that had one, a line each; an EvaluationError where one of them had no answer."""
         reasons: list[str] = []
+        errors: list[str] = []
         for authorizer in self._authorizers:
             decision, reason = authorizer.authorize(attributes)
             if decision is not Decision.NO_OPINION:
                 return decision, reason
             if reason:
-                reasons.append(reason)
+                (errors if isinstance(reason, EvaluationError) else reasons).append(reason)
+        if errors:
+            return Decision.NO_OPINION, EvaluationError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
         return Decision.NO_OPINION, "\n".join(reasons)
 
 
-MODES = ("AlwaysAllow", "AlwaysDeny", "Node", "RBAC")
+MODES = ("AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
 
 
 def check_modes(modes: Sequence[str], known: Iterable[str] = MODES) -> None:

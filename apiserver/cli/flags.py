@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from apiserver.cli import cluster_flags, feature_gates, upstream_flags
+from apiserver.cli import access_flags, cluster_flags, feature_gates, upstream_flags
 from apiserver.cli.go_values import Accumulate, switch
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 from apiserver.machinery.names import dns1123_subdomain
@@ -170,19 +170,8 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     )
     serving.add_argument("--service-cluster-ip-range", type=networks, default="10.96.0.0/12", help="CIDR of service addresses")
     serving.add_argument("--service-node-port-range", type=port_range, default="30000-32767", help="ports of NodePort services")
-    access = parser.add_argument_group("access")
-    access.add_argument("--client-ca-file", type=Path, help="further CA bundle for client certificates")
-    access.add_argument("--token-auth-file", type=Path, help='CSV of token,user,uid,"group1,group2"')
-    access.add_argument(
-        "--anonymous-auth", type=switch, nargs="?", const="true", default="true", metavar="BOOL", help="let requests without credentials in"
-    )
-    access.add_argument(
-        "--authorization-mode", type=names, action=Accumulate, default=("Node", "RBAC"), help="of AlwaysAllow,AlwaysDeny,Node,RBAC"
-    )
-    access.add_argument("--service-account-issuer", default="https://kubernetes.default.svc.cluster.local", help="iss of tokens")
-    access.add_argument("--service-account-key-file", type=Path, help="public key that checks tokens (default: made)")
-    access.add_argument("--service-account-signing-key-file", type=Path, help="private key that signs tokens (default: made)")
-    access.add_argument("--api-audiences", type=names, action=Accumulate, default=(), help="audiences of tokens (default the issuer)")
+    access_flags.add_access_flags(parser, duration, names)
+    access = parser.add_argument_group("API and admission")
     access.add_argument(
         "--runtime-config",
         action=Accumulate,

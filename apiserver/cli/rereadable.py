@@ -14,6 +14,8 @@ def keep(flags: argparse.Namespace) -> None:
     for name, value in vars(flags).items():
         if isinstance(value, Path) and _is_pipe(value):
             setattr(flags, name, _in_memory(name, value))
+        elif isinstance(value, list) and any(isinstance(each, Path) and _is_pipe(each) for each in value):
+            setattr(flags, name, [_in_memory(name, each) if _is_pipe(each) else each for each in value])
 
 
 def _is_pipe(path: Path) -> bool:

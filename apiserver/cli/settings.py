@@ -13,10 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from pydantic import ValidationError
 
 from apiserver.admission.chain import enabled_plugins
-from apiserver.authentication import service_account
-from apiserver.authentication.token_file import parse_token_file
-from apiserver.authorization.union import check_modes
-from apiserver.cli import cluster_flags, pem_files, rereadable
+from apiserver.cli import access_flags, cluster_flags, pem_files, rereadable
 from apiserver.cli.datadir import DataDir, DataDirError, has_authorities, open_pki, share_pki
 from apiserver.cli.errors import CommandError, UsageError
 from apiserver.cli.pki import write_private
@@ -40,9 +37,9 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     _pair_in_cert_dir(flags)
     if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
-    for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file", "token_auth_file", "service_account_key_file"):
+    for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file"):
         _readable(flag, getattr(flags, flag))
-    _readable("service_account_signing_key_file", flags.service_account_signing_key_file)
+    access = access_flags.access_settings(flags, serving.service_account.certificate, serving.service_account.key)
     _check_pem(flags)
     _check_access(flags)
     try:
@@ -56,17 +53,11 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             tls_cert_file=flags.tls_cert_file or serving.certificate,
             tls_private_key_file=flags.tls_private_key_file or serving.key,
             client_ca_file=_client_ca(data_dir, serving.ca, flags.client_ca_file),
-            token_auth_file=flags.token_auth_file,
-            anonymous_auth=flags.anonymous_auth == "true",
             audit_log_path=flags.audit_log_path,
-            service_account_issuer=flags.service_account_issuer,
-            service_account_key_file=flags.service_account_key_file or serving.service_account.certificate,
-            service_account_signing_key_file=flags.service_account_signing_key_file or serving.service_account.key,
-            api_audiences=flags.api_audiences,
-            authorization_mode=flags.authorization_mode,
             enable_admission_plugins=flags.enable_admission_plugins,
             disable_admission_plugins=flags.disable_admission_plugins,
             service_cluster_ip_range=flags.service_cluster_ip_range,
+            **access,
             service_node_port_range=flags.service_node_port_range,
             enable_priority_and_fairness=flags.enable_priority_and_fairness == "true",
             max_requests_inflight=flags.max_requests_inflight,
@@ -153,14 +144,12 @@ def _etcd(flags: argparse.Namespace) -> EtcdConfig | None:
 def _check_access(flags: argparse.Namespace) -> None:
     """What would otherwise only fail while the server is built."""
     checks: tuple[tuple[type[CommandError], str, Callable[[], object]], ...] = (
-        (UsageError, "--authorization-mode", lambda: check_modes(flags.authorization_mode)),
         (UsageError, "--runtime-config", lambda: runtime_config.parse(flags.runtime_config)),
         (
             UsageError,
             "--enable-admission-plugins, --disable-admission-plugins",
             lambda: enabled_plugins(flags.enable_admission_plugins, flags.disable_admission_plugins),
         ),
-        (DataDirError, f"--token-auth-file {flags.token_auth_file}", lambda: _tokens(flags.token_auth_file)),
         (DataDirError, f"--audit-log-path {flags.audit_log_path}", lambda: _appendable(flags.audit_log_path)),
     )
     for kind, flag, check in checks:
@@ -179,7 +168,6 @@ def _check_pem(flags: argparse.Namespace) -> None:
         pem_files.check_pair("--tls-cert-file", certificate, "--tls-private-key-file", key, DataDirError)
     checks: tuple[tuple[str, Path | None, Callable[[bytes], object], str], ...] = (
         ("client-ca-file", flags.client_ca_file, x509.load_pem_x509_certificates, "certificate"),
-        ("service-account-key-file", flags.service_account_key_file, service_account.load_public_keys, "public key"),
         (
             "service-account-signing-key-file",
             flags.service_account_signing_key_file,
@@ -198,11 +186,6 @@ def _check_pem(flags: argparse.Namespace) -> None:
     for flag, path, load, what in checks:
         if path is not None:
             pem_files.check(f"--{flag}", path, load, what, DataDirError)
-
-
-def _tokens(path: Path | None) -> None:
-    if path is not None:
-        parse_token_file(path.read_text(encoding="utf-8"))
 
 
 def _appendable(path: Path | None) -> None:

@@ -25,7 +25,6 @@ INERT = {
     "delete-collection-workers": "collections are deleted one object after the other",
     "disabled-metrics": "all metrics are shown",
     "enable-aggregator-routing": "API services are reached where their URL or service says",
-    "enable-bootstrap-token-auth": "bootstrap tokens are not accepted",
     "enable-garbage-collector": "the garbage collector runs where the controllers run",
     "enable-logs-handler": "there are no logs to show",
     "endpoint-reconciler-type": "each server keeps its own address in the kubernetes service with a lease",
@@ -58,13 +57,6 @@ INERT = {
     "profiling": "there is no profiler",
     "proxy-client-cert-file": "no extension server is called with a certificate",
     "proxy-client-key-file": "no extension server is called with a certificate",
-    "requestheader-allowed-names": "no front proxy is trusted",
-    "requestheader-client-ca-file": "no front proxy is trusted",
-    "requestheader-extra-headers-prefix": "no front proxy is trusted",
-    "requestheader-group-headers": "no front proxy is trusted",
-    "requestheader-uid-headers": "no front proxy is trusted",
-    "requestheader-username-headers": "no front proxy is trusted",
-    "service-account-extend-token-expiration": "tokens live as long as they were asked for",
     "show-hidden-metrics-for-version": "all metrics are shown",
     "shutdown-delay-duration": "the server ends when it has answered what is under way",
     "shutdown-send-retry-after": "the server ends when it has answered what is under way",
@@ -80,9 +72,9 @@ INERT = {
 #: the flags above that may stand without a value
 _SWITCHES = frozenset(
     (
-        "allow-privileged", "contention-profiling", "enable-aggregator-routing", "enable-bootstrap-token-auth", "enable-garbage-collector",
+        "allow-privileged", "contention-profiling", "enable-aggregator-routing", "enable-garbage-collector",
         "enable-logs-handler", "logtostderr", "permit-address-sharing", "permit-port-sharing", "profiling",
-        "service-account-extend-token-expiration", "shutdown-send-retry-after", "watch-cache",
+        "shutdown-send-retry-after", "watch-cache",
     )
 )  # fmt: skip
 #: where the values of these flags are kept, for the warnings

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from apiserver.authentication.user import UserInfo
-from apiserver.authorization.authorizer import Attributes, Authorizer, Decision
+from apiserver.authorization import selectors
+from apiserver.authorization.authorizer import Attributes, Authorizer, Decision, EvaluationError
 from apiserver.authorization.messages import forbidden
 from apiserver.request.request_context import RequestContext, RequestInfo
 from apiserver.resources.resource_info import ResourceInfo
@@ -19,6 +20,7 @@ def attributes_of(context: RequestContext) -> Attributes:
     assert context.user is not None, "authorization before authentication"
     if not info.is_resource_request:
         return Attributes(user=context.user, verb=info.verb, is_resource_request=False, path=info.path)
+    field_selector, label_selector = selectors_of(context)
     return Attributes(
         user=context.user,
         verb=info.verb,
@@ -29,7 +31,22 @@ def attributes_of(context: RequestContext) -> Attributes:
         subresource=info.subresource,
         name=info.name,
         path=info.path,
+        field_selector=selectors.field_requirements(field_selector) if field_selector else (),
+        label_selector=selectors.label_requirements(label_selector) if label_selector else (),
     )
+
+
+_NO_SELECTORS = ("", "")
+
+
+def selectors_of(context: RequestContext) -> tuple[str, str]:
+    """The texts of field and label selector where they count: of lists and the like, not of the old watches by path."""
+    query, info = context.query, context.info
+    if not query or info.verb not in selectors.VERBS or not ("fieldSelector" in query or "labelSelector" in query):
+        return _NO_SELECTORS
+    if info.path.split("/", 5)[3 if info.api_prefix == "api" else 4] == "watch":
+        return _NO_SELECTORS
+    return context.query_value("fieldSelector"), context.query_value("labelSelector")
 
 
 class CreateAuthorization:
@@ -54,27 +71,31 @@ class CreateAuthorization:
             raise forbidden(attributes, reason)
 
 
-#: (user, RequestInfo) pairs remembered as allowed; beyond it the memory starts anew
+#: (user, RequestInfo, selectors) remembered as allowed; beyond it the memory starts anew
 ALLOWED_MAX = 8192
+#: requests with longer selectors are asked about each time
+SELECTORS_LENGTH_MAX = 512
+
+_Key = tuple[int, int, str, str]
 
 
 class Authorization:
-    """Remembers what it has allowed, by the identity of user and RequestInfo, both of which are the same objects for equal requests,
-    until the authorizer's generation moves. Only where the authorizer has one."""
+    """Remembers what it has allowed, by the identity of user and RequestInfo, both of which are the same objects for equal requests, and
+    the texts of the selectors, until the authorizer's generation moves. Only where the authorizer has one."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
-        self._generation_of: Callable[[], int] | None = getattr(authorizer, "generation", None)
-        self._generation = 0
-        self._allowed: dict[tuple[int, int], tuple[UserInfo, RequestInfo, str]] = {}
+        self._generation_of: Callable[[], int | None] = getattr(authorizer, "generation", lambda: None)
+        self._generation: int | None = None
+        self._allowed: dict[_Key, tuple[UserInfo, RequestInfo, str]] = {}
 
     def __call__(self, context: RequestContext) -> None:
-        """Raises StatusError 403."""
+        """Raises StatusError 403, 500; Unanswered."""
         user, info = context.user, context.info
         assert user is not None, "authorization before authentication"
-        key = (id(user), id(info))
-        if self._generation_of is not None:
-            generation = self._generation_of()
+        key = (id(user), id(info), *selectors_of(context))
+        generation = self._generation_of()
+        if generation is not None:
             if generation != self._generation:
                 self._allowed.clear()
                 self._generation = generation
@@ -92,11 +113,14 @@ class Authorization:
             annotations[DECISION_ANNOTATION] = "allow"
             annotations[REASON_ANNOTATION] = reason
             # who is impersonated is another object each time
-            if self._generation_of is not None and context.original_user is None:
+            if generation is not None and context.original_user is None and len(key[2]) + len(key[3]) <= SELECTORS_LENGTH_MAX:
                 if len(self._allowed) >= ALLOWED_MAX:
                     self._allowed.clear()
                 self._allowed[key] = (user, info, reason)
             return
+        if isinstance(reason, EvaluationError):
+            annotations[REASON_ANNOTATION] = "internal error"
+            raise forbidden(attributes, reason)
         annotations[DECISION_ANNOTATION] = "forbid"
         annotations[REASON_ANNOTATION] = reason
         raise forbidden(attributes, reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from apiserver.authentication import reviews as authentication_reviews
 from apiserver.authentication.interfaces import TokenAuthenticator
@@ -22,6 +22,7 @@ from apiserver.request.body import Receive
 from apiserver.request.negotiation import Form, negotiate
 from apiserver.request.options import write_options
 from apiserver.request.request_context import RequestContext
+from apiserver.request.unanswered import settled
 from apiserver.resources import columns
 from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import minor_of
@@ -31,7 +32,7 @@ Answer = Callable[[Object, RequestContext], Object]
 
 
 class VirtualResources:
-    """``pods`` gives the scope of pods, which bindings are about."""
+    """``pods`` gives the scope of pods, which bindings are about; ``modes`` the authorization modes, in their order."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class VirtualResources:
         tokens: TokenAuthenticator,
         authorizer: Authorizer,
         rbac: RbacData,
+        modes: Callable[[], Sequence[str]],
         pods: Callable[[], ResourceScope],
         max_body_bytes: int,
     ) -> None:
@@ -55,7 +57,9 @@ class VirtualResources:
             "SelfSubjectAccessReview": lambda body, context: authorization_reviews.self_subject_access_review(
                 body, _user(context), authorizer
             ),
-            "SelfSubjectRulesReview": lambda body, context: authorization_reviews.self_subject_rules_review(body, _user(context), rbac),
+            "SelfSubjectRulesReview": lambda body, context: authorization_reviews.self_subject_rules_review(
+                body, _user(context), rbac, modes()
+            ),
         }
 
     async def __call__(self, info: ResourceInfo, context: RequestContext, receive: Receive, send: Send) -> None:
@@ -73,7 +77,8 @@ class VirtualResources:
         body = await request_body.read(receive, context.headers, limit_bytes=self._max_body_bytes)
         options = write_options(context.query, "CreateOptions")
         review = await scopes.decode_apart(self._schemas, info, info.kind, body, options, context)
-        await response.send_object(send, context, 201, negotiated, self._answers[info.kind](review, context))
+        answer = await settled(lambda: self._answers[info.kind](review, context))
+        await response.send_object(send, context, 201, negotiated, answer)
 
     async def _component_statuses(self, info: ResourceInfo, context: RequestContext, send: Send) -> None:
         """The store answers, or this server would not; the other components have health endpoints of their own."""

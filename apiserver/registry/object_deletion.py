@@ -16,6 +16,7 @@ from apiserver.registry import before, deletion
 from apiserver.registry.deletion import DeleteOptions
 from apiserver.registry.environment import Write
 from apiserver.registry.store import Store
+from apiserver.request.unanswered import settled
 from apiserver.resources.resource_info import ResourceInfo
 
 #: the verb of a deletion of what cannot be read
@@ -53,7 +54,8 @@ async def delete_unreadable(store: Store, write: Write, namespace: str, name: st
         resource=store.info.resource,
         name=name,
     )
-    decision, reason = store.env.authorizer.authorize(attributes) if store.env.authorizer is not None else (Decision.NO_OPINION, "")
+    authorizer = store.env.authorizer
+    decision, reason = (Decision.NO_OPINION, "") if authorizer is None else await settled(lambda: authorizer.authorize(attributes))
     if decision is not Decision.ALLOW:
         why = f'not permitted to do "{UNSAFE_DELETE}", reason: {reason}'
         raise status.forbidden(store.info.group, store.info.resource, name, why)

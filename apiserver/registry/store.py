@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from apiserver.admission.interfaces import AdmissionAttributes, Operation
 from apiserver.machinery import field_errors, go_json, managed_fields, object_meta_validation, objects, resource_version, status
@@ -22,6 +23,7 @@ from apiserver.objectstore.statuses import TooLargeError, as_statuses
 from apiserver.registry import before, conversion, deletion, owner_references, status_metadata
 from apiserver.registry.environment import Environment, Write
 from apiserver.registry.strategy import Strategy, StrategyContext
+from apiserver.request.unanswered import settled
 from apiserver.resources.resource_info import ResourceInfo
 
 #: Attempts at a write that rests on what other servers change (an address, a namespace). Each lost one means that one of them succeeded.
@@ -203,7 +205,7 @@ class Store:
                     write.warn(text)
                 attributes.name = name
                 if by_update and self.env.authorize_create is not None:
-                    self.env.authorize_create(write.user, self.info, namespace, name)
+                    await settled(partial(self.env.authorize_create, write.user, self.info, namespace, name))
                 await self.env.admission.validate(attributes)
                 if says_version:
                     raise StatusError(status.failure(500, "", _VERSION_ON_CREATE))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +54,8 @@ class RequestContext:
     response_status: int = 0
     #: of whatever answer it gets
     response_headers: tuple[tuple[bytes, bytes], ...] = ()
+    #: all of them, where one name comes several times; names in lower case
+    raw_headers: Sequence[tuple[bytes, bytes]] = ()
     extra: dict[str, Any] = field(default_factory=dict)
 
     def query_value(self, name: str) -> str:

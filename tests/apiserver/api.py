@@ -216,7 +216,7 @@ def config_in(directory: Path, **more: Any) -> ServerConfig:
         tls_cert_file=directory / "unused.crt",
         tls_private_key_file=directory / "unused.key",
         token_auth_file=tokens,
-        service_account_key_file=public,
+        service_account_key_file=(public,),
         service_account_signing_key_file=private,
         store=StoreConfig(data_dir=directory),
         **more,

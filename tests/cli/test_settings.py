@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.cli.datadir import DataDirError
 from apiserver.cli.errors import CommandError
 from apiserver.cli.settings import _check_access
 
 
 def flags(**given: object) -> argparse.Namespace:
     usual: dict[str, object] = {
-        "authorization_mode": ("Node", "RBAC"),
         "enable_admission_plugins": (),
         "disable_admission_plugins": (),
-        "token_auth_file": None,
         "audit_log_path": None,
         "runtime_config": "",
     }
@@ -32,7 +29,6 @@ def test_usual_flags_are_fine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"authorization_mode": ("Foo",)}, '--authorization-mode: "Foo" is not a valid authorization mode'),
         ({"enable_admission_plugins": ("Foo",)}, "--disable-admission-plugins: admission plugins are unknown: Foo"),
         ({"audit_log_path": Path("/nonexistent/x")}, "--audit-log-path /nonexistent/x: No such file or directory"),
     ],
@@ -41,11 +37,3 @@ def test_others_are_told_with_their_flag(given: dict[str, object], told: str) ->
     with pytest.raises(CommandError) as caught:
         _check_access(flags(**given))
     assert told in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_broken_token_file_is_named_by_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "tokens.csv"
-    path.write_text("secret,alice\n")
-    with pytest.raises(DataDirError) as caught:
-        _check_access(flags(token_auth_file=path))
-    assert f"--token-auth-file {path}: line 1 has 2 columns" in str(caught.value) and "secret" not in str(caught.value)

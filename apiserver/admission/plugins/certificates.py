@@ -13,6 +13,7 @@ from apiserver.admission.plugin import Plugin, forbidden, new_object
 from apiserver.authentication.user import MASTERS, UserInfo
 from apiserver.authorization.authorizer import Attributes, Authorizer, Decision
 from apiserver.machinery import objects
+from apiserver.request.unanswered import settled
 
 _GROUP = "certificates.k8s.io"
 _REQUESTS = frozenset(((_GROUP, "certificatesigningrequests"),))
@@ -41,7 +42,7 @@ class CertificateApproval(Plugin):
     async def validate(self, attributes: AdmissionAttributes) -> None:
         # the old object's signer: the update may try to name another
         signer = str(objects.get(attributes.old_object, "spec", "signerName", default=""))
-        if not may_use_signer(self._authorizer, attributes.user, "approve", signer):
+        if not await settled(lambda: may_use_signer(self._authorizer, attributes.user, "approve", signer)):
             raise forbidden(attributes, f'user not permitted to approve requests with signerName "{signer}"')
 
 
@@ -60,7 +61,7 @@ class CertificateSigning(Plugin):
         if new.get("certificate") == old.get("certificate") and (new.get("conditions") or []) == (old.get("conditions") or []):
             return
         signer = str(objects.get(attributes.old_object, "spec", "signerName", default=""))
-        if not may_use_signer(self._authorizer, attributes.user, "sign", signer):
+        if not await settled(lambda: may_use_signer(self._authorizer, attributes.user, "sign", signer)):
             raise forbidden(attributes, f'user not permitted to sign requests with signerName "{signer}"')
 
 

@@ -8,6 +8,7 @@ from apiserver.admission.plugin import Plugin, new_object
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.authorization.escalation import check_binding, check_role
 from apiserver.authorization.rbac_data import GROUP, RESOURCES, RbacData
+from apiserver.request.unanswered import settled
 
 
 class PrivilegeEscalation(Plugin):
@@ -25,11 +26,13 @@ class PrivilegeEscalation(Plugin):
         if attributes.namespace and not (new.get("metadata") or {}).get("namespace"):
             # a new object's namespace may still be only in its path
             new = {**new, "metadata": {**(new.get("metadata") or {}), "namespace": attributes.namespace}}
-        check(
-            new,
-            attributes.old_object,
-            resource=attributes.info.resource,
-            user=attributes.user,
-            authorizer=self._authorizer,
-            data=self._data,
+        await settled(
+            lambda: check(
+                new,
+                attributes.old_object,
+                resource=attributes.info.resource,
+                user=attributes.user,
+                authorizer=self._authorizer,
+                data=self._data,
+            )
         )

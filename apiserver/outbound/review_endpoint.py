@@ -1,0 +1,40 @@
+"""A server that answers reviews (TokenReview, SubjectAccessReview), as a kubeconfig file names it; the file is read again when it has
+changed, so that certificates and tokens rotate."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from apiserver.outbound import kubeconfig
+from apiserver.outbound.json_client import JsonClient, OutboundError
+from apiserver.reloaded_file import ReloadedFile
+
+
+class ReviewEndpoint:
+    """Called with a review, it answers what came back. Raises OutboundError."""
+
+    def __init__(self, path: Path, *, timeout_seconds: float, now: Callable[[], float]) -> None:
+        """Raises OSError, ValueError for a file that cannot be used."""
+
+        def read(text: str) -> tuple[kubeconfig.Endpoint, ssl.SSLContext]:
+            endpoint = kubeconfig.parse(text, path.parent)
+            return endpoint, endpoint.ssl_context()
+
+        self._file = ReloadedFile(path, read, now)
+        self._client = JsonClient(timeout_seconds=timeout_seconds)
+        self.close = self._client.close
+
+    async def __call__(self, review: dict[str, Any]) -> Any:
+        endpoint, context = self._file.current()
+        headers: dict[str, str] = {}
+        if endpoint.authorization:
+            headers["Authorization"] = endpoint.authorization
+        elif endpoint.token_file is not None:
+            try:
+                headers["Authorization"] = f"Bearer {endpoint.token_file.read_text(encoding='utf-8').strip()}"
+            except OSError as error:
+                raise OutboundError(f"the token file of its user cannot be read: {error.strerror}") from error
+        return await self._client.post(endpoint.url, review, context, headers=headers, server_name=endpoint.server_name)
