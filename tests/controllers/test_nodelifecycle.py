@@ -54,6 +54,7 @@ class Nodes(World):
 
 
 async def test_a_lease_that_stops_makes_the_node_unknown_after_the_grace_period_and_not_before() -> None:
+    """Field case Z3: what counts is when the controller saw the lease change, by its own clock."""
     nodes = Nodes()
     await nodes.add("n")
     await nodes.add("other")

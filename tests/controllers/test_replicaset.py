@@ -116,6 +116,7 @@ async def test_a_late_watch_never_leads_to_too_many_pods() -> None:
 
 
 async def test_expectations_that_expire_ask_the_server_instead_of_the_cache() -> None:
+    """Field case Z2, as are the watch that lags before it and the killed controller below."""
     world = World()
     world.api.hold_watches("pods")
     async with world.running(ReplicaSetController):

@@ -74,7 +74,7 @@ async def test_filters_and_previous_values(door: RunningDoor, client: Client) ->
 
 
 async def test_a_compacted_start_is_created_then_cancelled(door: RunningDoor, client: Client) -> None:
-    """Two messages: a client that takes one for both hangs."""
+    """Two messages: a client that takes one for both hangs; field case PY-E1."""
     for _ in range(5):
         await put(door, b"k")
     await door.member.compact(4)
