@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from apiserver.authorization.authorization_file import AuthorizerSettings, ConditionCompileError, WebhookSettings, parse
+from apiserver.authorization.authorization_file import AuthorizerSettings, WebhookSettings, parse
 from apiserver.authorization.authorizer import Attributes, Authorizer, Decision
 from apiserver.authorization.static import PrivilegedGroupAuthorizer
 from apiserver.authorization.union import UnionAuthorizer, check_modes
@@ -26,7 +26,9 @@ def reader(text: str) -> tuple[AuthorizerSettings, ...]:
 
 
 def _compile(sources: list[str]) -> Conditions:
-    raise ConditionCompileError(0, "CEL is not part of this version")
+    from apiserver.authorization import match_conditions  # CEL is loaded where a configuration has any
+
+    return match_conditions.compile_conditions(sources)
 
 
 class ConfiguredAuthorizer:
