@@ -16,9 +16,26 @@ def faults(tree: Node, source: str) -> list[Issue]:
     for node in _calls(tree):
         message = _fault(node)
         if message:
-            arguments = node.arguments
-            found.append(Issue(*locate(source, arguments[-1].offset), message))
+            found.append(Issue(*locate(source, node.arguments[-1].offset), message))
+        if node.function == "format" and isinstance(node.target, Literal):
+            fault = _format_fault(node)
+            if fault is not None:
+                found.append(Issue(*locate(source, fault[1]), fault[0]))
     return found
+
+
+def _format_fault(node: Call) -> tuple[str, int] | None:
+    """What is wrong with a constant format string and a list literal of arguments, and where."""
+    from apiserver.cel.library import formatting
+
+    assert isinstance(node.target, Literal)
+    arguments = node.arguments[0]
+    if type(node.target.value) is not str or not isinstance(arguments, ListNode):
+        return None
+    fault = formatting.fault_of_types(node.target.value, [element.type for element in arguments.elements])
+    if fault is None:
+        return None
+    return fault[0], node.offset if fault[1] is None else arguments.elements[fault[1]].offset
 
 
 def _fault(node: Call) -> str:

@@ -197,6 +197,17 @@ def _copy_entry(entry: Entry) -> Entry:
     return Entry(entry.offset, copy(entry.key), copy(entry.value), entry.optional)
 
 
+def _sort_by(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+    """list.sortBy(variable, key): binds the list, maps it to its keys and sorts it by them."""
+    assert target is not None
+    if not isinstance(target, (ListNode, Select, Ident, Comprehension, Call)):
+        message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        raise MacroError(target.offset, message)
+    variable = "@__sortBy_input__"
+    keys = _map(offset, Ident(offset, variable), arguments)
+    return _binding(offset, variable, target, Call(offset, "@sortByAssociatedKeys", [keys], Ident(offset, variable)))
+
+
 # (name, number of arguments, called on something) -> (expander, first minor version of Kubernetes that has it)
 MACROS: dict[tuple[str, int, bool], tuple[Expander, int]] = {
     ("has", 1, False): (_has, 0),
@@ -213,6 +224,7 @@ MACROS: dict[tuple[str, int, bool], tuple[Expander, int]] = {
     ("exists", 3, True): (_two_variables("exists"), 32),
     ("exists_one", 3, True): (_two_variables("exists_one"), 32),
     ("existsOne", 3, True): (_two_variables("exists_one"), 32),
+    ("sortBy", 2, True): (_sort_by, 34),
     ("transformList", 3, True): (_transform_list, 32),
     ("transformList", 4, True): (_transform_list, 32),
     ("transformMap", 3, True): (_transform_map(False), 32),
