@@ -378,6 +378,11 @@ def _function(compiler: Compiler, node: Call) -> Code:
             return constant(compute(parts[0].value))
         except FAULTS as error:
             raise ConstantError(str(fault(error))) from error
+    if node.function in ("find", "findAll") and parts[1].constant and type(parts[1].value) is str:
+        try:
+            regex.compiled(parts[1].value)
+        except EvaluationError as error:
+            raise ConstantError(str(error)) from error
     cost = cost_of(node.function, overloads[0].id if single else "")
     known = sum(part.cost for part in parts)
     runs = [part.run for part in parts]
@@ -434,11 +439,31 @@ def _computation(function: str, overloads: Sequence[Overload], nodes: Sequence[N
     return choose
 
 
-_TRAITS = frozenset({"_+_", "_-_", "_*_", "_/_", "_%_", "-_", "_<_", "_<=_", "_>_", "_>=_", "@in", "size", "matches"})
+_NUMBERS = frozenset({Kind.INT, Kind.UINT, Kind.DOUBLE})
+_COMPARABLE = _NUMBERS | {Kind.BOOL, Kind.STRING, Kind.BYTES, Kind.TIMESTAMP, Kind.DURATION}
+# what the first operand must be able to, for functions that cel-go binds once for all overloads
+_ABLE = {
+    "_+_": _NUMBERS | {Kind.STRING, Kind.BYTES, Kind.LIST, Kind.TIMESTAMP, Kind.DURATION},
+    "_-_": _NUMBERS | {Kind.TIMESTAMP, Kind.DURATION},
+    "_*_": _NUMBERS,
+    "_/_": _NUMBERS,
+    "_%_": frozenset({Kind.INT, Kind.UINT}),
+    "-_": frozenset({Kind.INT, Kind.DOUBLE, Kind.DURATION, Kind.BOOL}),
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _COMPARABLE),
+    "size": frozenset({Kind.STRING, Kind.BYTES, Kind.LIST, Kind.MAP}),
+    "matches": frozenset({Kind.STRING}),
+}
+_RECEIVERS = frozenset({Kind.STRING, Kind.TIMESTAMP, Kind.DURATION})
+_UNGUARDED = frozenset({"@in", "contains", "startsWith", "endsWith", "flatten"})
 
 
 def _no_overload(function: str, arguments: Sequence[Any]) -> str:
-    if function in _TRAITS:
+    """cel-go's message for values that no overload takes."""
+    able = _ABLE.get(function)
+    if able is not None:
+        kind = runtime_type(arguments[0]).kind
+        return NO_OVERLOAD if kind in able or kind in _RECEIVERS else f"no such overload: {function}"
+    if function in _UNGUARDED:
         return NO_OVERLOAD
     return f"no such overload: {function}({', '.join(name_of(argument) for argument in arguments)})"
 

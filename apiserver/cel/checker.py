@@ -163,6 +163,8 @@ class Checker:
 
     def field_type(self, offset: int, struct: Type, name: str) -> Type:
         found = struct.fields.get(name) if isinstance(struct, ObjectType) else None
+        if found is None and isinstance(struct, ObjectType):
+            found = struct.fields.get(f"__{name}__")  # a keyword may be written as it is
         if found is None:
             self.report(offset, f"undefined field '{name}'")
             return ERROR
@@ -250,18 +252,18 @@ class Checker:
             found = self.visit(each)
             if index in node.optional:
                 found = self.unwrapped(each, found)
-            element = self.join(each, element, found)
+            element = self.join(element, found)
         return list_of(element if element is not None else self.variable())
 
     def map_node(self, node: MapNode) -> Type:
         key: Type | None = None
         value: Type | None = None
         for entry in node.entries:
-            key = self.join(entry.key, key, self.visit(entry.key))
+            key = self.join(key, self.visit(entry.key))
             found = self.visit(entry.value)
             if entry.optional:
                 found = self.unwrapped(entry.value, found)
-            value = self.join(entry.value, value, found)
+            value = self.join(value, found)
         if key is None or value is None:
             key, value = self.variable(), self.variable()
         return map_of(key, value)
@@ -285,7 +287,7 @@ class Checker:
         for entry in node.entries:
             assert isinstance(entry.key, Literal)
             found = self.visit(entry.value)
-            field = self.field_type(entry.offset, struct, entry.key.value) if struct is not None else ERROR
+            field = self.field_type(entry.offset, struct if struct is not None else ERROR, entry.key.value)
             if entry.optional:
                 found = self.unwrapped(entry.value, found)
             if not self.assign(field, found):
@@ -338,11 +340,8 @@ class Checker:
         if not self.assign(expected, node.type):
             self.report(node.offset, f"expected type '{expected}' but found '{node.type}'")
 
-    def join(self, node: Node, previous: Type | None, current: Type) -> Type:
-        """The type of the elements of one literal: Kubernetes wants them all alike."""
+    def join(self, previous: Type | None, current: Type) -> Type:
+        """The type of the elements of one literal; mixed ones are `dyn` here, and refused by `literals`."""
         if previous is None:
             return current
-        if self.assign(previous, current):
-            return most_general(previous, current)
-        self.report(node.offset, f"expected type '{previous}' but found '{current}'")
-        return ERROR
+        return most_general(previous, current) if self.assign(previous, current) else DYN

@@ -137,7 +137,7 @@ class Compiler:
 
     def field_converter(self, target: Type, name: str) -> Converter | None:
         if isinstance(target, ObjectType):
-            return converter_of(target.fields[name])
+            return converter_of(target.fields.get(name) or target.fields[f"__{name}__"])
         return None
 
     # --- literals --------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from apiserver.cel.checker import Checker
 from apiserver.cel.compiler import Compiler
 from apiserver.cel.declarations import Functions, Overload, table
 from apiserver.cel.errors import CompileError, Issue, ProgramError
+from apiserver.cel.literals import faults
 from apiserver.cel.macros import BINDINGS, MACROS
 from apiserver.cel.parser import parse
 from apiserver.cel.program import Program
@@ -77,12 +78,9 @@ class Environment:
         result = checker.check(tree)
         if checker.issues:
             raise CompileError(checker.issues, source)
-        if self.minor >= 29:
-            from apiserver.cel.literals import faults
-
-            issues = faults(tree, source)
-            if issues:
-                raise CompileError(issues, source)
+        issues = faults(tree, source, self.minor)
+        if issues:
+            raise CompileError(issues, source)
         if expected is not None and not _fits(result, expected):
             raise CompileError([Issue(-1, -1, f"must evaluate to {expected}")], source)
         compiler = Compiler(self.variables)

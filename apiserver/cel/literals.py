@@ -1,4 +1,4 @@
-"""Constants that are checked beforehand: durations, timestamps and patterns given as literals (since Kubernetes 1.29)."""
+"""Literals that are checked beforehand: mixed lists and maps; since Kubernetes 1.29 durations, timestamps, patterns and format strings."""
 
 from __future__ import annotations
 
@@ -8,20 +8,52 @@ from apiserver.cel import regex, times
 from apiserver.cel.errors import EvaluationError, Issue
 from apiserver.cel.parser import locate
 from apiserver.cel.syntax import Call, Comprehension, ListNode, Literal, MapNode, Node, Select, Struct
+from apiserver.cel.types import Type
+from apiserver.cel.values import NANOSECONDS
+
+_SINCE = 29
 
 
-def faults(tree: Node, source: str) -> list[Issue]:
-    """The literals that cannot be what the function they are given to wants."""
+def faults(tree: Node, source: str, minor: int) -> list[Issue]:
+    """The literals that cannot be what the function they are given to wants, and list and map literals of mixed types."""
     found: list[Issue] = []
-    for node in _calls(tree):
-        message = _fault(node)
-        if message:
-            found.append(Issue(*locate(source, node.arguments[-1].offset), message))
-        if node.function == "format" and isinstance(node.target, Literal):
-            fault = _format_fault(node)
-            if fault is not None:
-                found.append(Issue(*locate(source, fault[1]), fault[0]))
+    todo: list[tuple[Node, bool]] = [(tree, False)]
+    while todo:
+        node, formatted = todo.pop()
+        if isinstance(node, Call):
+            message = _fault(node) if minor >= _SINCE else ""
+            if message:
+                found.append(Issue(*locate(source, node.arguments[-1].offset), message))
+            if node.function == "format":
+                formatted = True
+                fault = _format_fault(node) if minor >= _SINCE and isinstance(node.target, Literal) else None
+                if fault is not None:
+                    found.append(Issue(*locate(source, fault[1]), fault[0]))
+        elif not formatted and isinstance(node, (ListNode, MapNode)):
+            found += [Issue(*locate(source, offset), message) for offset, message in _mixed(node)]
+        todo += [(part, formatted) for part in _parts(node)]
     return found
+
+
+def _mixed(node: ListNode | MapNode) -> Iterator[tuple[int, str]]:
+    """Elements of another type than the first one, as far as the checker lets them pass: beside `dyn`."""
+    if isinstance(node, ListNode):
+        yield from _unlike([(each, index in node.optional) for index, each in enumerate(node.elements)], True)
+    else:
+        yield from _unlike([(entry.key, False) for entry in node.entries], False)
+        yield from _unlike([(entry.value, entry.optional) for entry in node.entries], False)
+
+
+def _unlike(elements: list[tuple[Node, bool]], first_only: bool) -> Iterator[tuple[int, str]]:
+    wanted: Type | None = None
+    for element, optional in elements:
+        found = element.type.parameters[0] if optional and element.type.parameters else element.type
+        if wanted is None:
+            wanted = found
+        elif wanted.text != found.text:
+            yield element.offset, f"expected type '{wanted}' but found '{found}'"
+            if first_only:
+                return
 
 
 def _format_fault(node: Call) -> tuple[str, int] | None:
@@ -48,6 +80,11 @@ def _fault(node: Call) -> str:
                     return f"invalid {node.function} argument"
             except EvaluationError:
                 return f"invalid {node.function} argument"
+        if node.function == "timestamp" and isinstance(argument, Literal) and type(argument.value) is int:
+            try:
+                times.in_range(argument.value * NANOSECONDS)
+            except EvaluationError:
+                return "invalid timestamp argument"
     if node.function == "matches" and node.arguments:
         argument = node.arguments[-1]
         if isinstance(argument, Literal) and type(argument.value) is str:
@@ -58,21 +95,15 @@ def _fault(node: Call) -> str:
     return ""
 
 
-def _calls(tree: Node) -> Iterator[Call]:
-    todo = [tree]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Call):
-            yield node
-            todo += node.arguments
-            if node.target is not None:
-                todo.append(node.target)
-        elif isinstance(node, Select):
-            todo.append(node.operand)
-        elif isinstance(node, ListNode):
-            todo += node.elements
-        elif isinstance(node, (MapNode, Struct)):
-            for entry in node.entries:
-                todo += [entry.key, entry.value]
-        elif isinstance(node, Comprehension):
-            todo += [node.range, node.initial, node.condition, node.step, node.result]
+def _parts(node: Node) -> list[Node]:
+    if isinstance(node, Call):
+        return node.arguments if node.target is None else [node.target, *node.arguments]
+    if isinstance(node, Select):
+        return [node.operand]
+    if isinstance(node, ListNode):
+        return node.elements
+    if isinstance(node, (MapNode, Struct)):
+        return [part for entry in node.entries for part in (entry.key, entry.value)]
+    if isinstance(node, Comprehension):
+        return [node.range, node.initial, node.condition, node.step, node.result]
+    return []

@@ -214,7 +214,7 @@ MACROS: dict[tuple[str, int, bool], tuple[Expander, int]] = {
     ("all", 2, True): (_one_variable("all"), 0),
     ("exists", 2, True): (_one_variable("exists"), 0),
     ("exists_one", 2, True): (_one_variable("exists_one"), 0),
-    ("existsOne", 2, True): (_one_variable("exists_one"), 33),
+    ("existsOne", 2, True): (_one_variable("exists_one"), 37),
     ("map", 2, True): (_map, 0),
     ("map", 3, True): (_map, 0),
     ("filter", 2, True): (_filter, 0),

@@ -46,8 +46,11 @@ _SUMS = {"+": "_+_", "-": "_-_"}
 _PRODUCTS = {"*": "_*_", "/": "_/_", "%": "_%_"}
 _PRIMARY = "'[', '{', '(', '.', '-', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
 _EXPRESSION = _PRIMARY.replace("'-',", "'-', '!',")
-_AFTER = "'==', '!=', 'in', '<', '<=', '>=', '>', '&&', '||', '[', '{', '.', '-', '?', '+', '*', '/', '%'"
-_AFTER_MEMBER = "'==', '!=', 'in', '<', '<=', '>=', '>', '&&', '||', '[', '.', '-', '?', '+', '*', '/', '%'"
+_OPERAND_STARTS = frozenset(
+    ["[", "{", "(", ".", "-", "!", "true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER"]
+)
+_MEMBER_STARTS = _OPERAND_STARTS - {"!"}
+_FOLLOWING = frozenset([*_RELATIONS, *_SUMS, *_PRODUCTS, "&&", "||", "?", ",", END])
 
 
 class _Stop(Exception):
@@ -88,6 +91,8 @@ class _Parser:
         self.issues: list[Issue] = []
         self.tokens, faults = tokenize(source)
         self.position = 0
+        self.recovering = False  # after a syntax error, until a word fits again: what fails meanwhile is a consequence
+        self.closers: list[str] = []
         for fault in faults:
             self.report(fault.offset, f"Syntax error: token recognition error at: '{_visible(fault.text)}'")
 
@@ -102,36 +107,53 @@ class _Parser:
         token = self.tokens[self.position]
         if token.kind != END:
             self.position += 1
+        self.recovering = False
         return token
 
-    def syntax_error(self, message: str, token: Token | None = None) -> _Stop:
-        """Report and stop: what follows a fault is not read on, unlike ANTLR, which then guesses."""
-        self.report((token or self.token).offset, f"Syntax error: {message}")
-        return _Stop()
+    def peek(self, distance: int = 1) -> Token:
+        return self.tokens[min(self.position + distance, len(self.tokens) - 1)]
+
+    def syntax_error(self, message: str, token: Token | None = None) -> None:
+        """Report a fault, unless it follows from one before."""
+        if not self.recovering:
+            self.report((token or self.token).offset, f"Syntax error: {message}")
+        self.recovering = True
+
+    def recover(self) -> Node:
+        """Go on behind a fault, as ANTLR does: at the next operator, or where something open is closed. The node stands for nothing."""
+        offset = self.token.offset
+        while self.token.kind not in _FOLLOWING and self.token.kind not in self.closers:
+            self.position += 1
+        return Literal(offset, None)
 
     def expect(self, kind: str, expecting: str) -> Token:
-        """Take one word of this kind; a word too many is told and skipped where the wanted one follows it."""
-        if self.token.kind == kind:
+        """Take one word of this kind. One word too many is told and skipped; a missing one is told where the next word fits behind it."""
+        token = self.token
+        if token.kind == kind:
             return self.advance()
-        found = _quoted(self.token)
-        if self.token.kind != END and self.tokens[self.position + 1].kind == kind:
-            self.report(self.token.offset, f"Syntax error: extraneous input {found} expecting {expecting}")
-            self.advance()
+        if token.kind != END and self.peek().kind == kind:
+            self.syntax_error(f"extraneous input {_quoted(token)} expecting {expecting}")
+            self.position += 1
             return self.advance()
-        raise self.syntax_error(f"mismatched input {found} expecting {expecting}")
+        fits = token.kind in _OPERAND_STARTS if kind == ":" else token.kind in _FOLLOWING or token.kind in self.closers
+        if fits and expecting == f"'{kind}'":
+            self.syntax_error(f"missing {expecting} at {_quoted(token)}")
+            return token
+        self.syntax_error(f"mismatched input {_quoted(token)} expecting {expecting}")
+        raise _Stop
 
     def expect_end(self) -> None:
         if self.token.kind == END:
             return
-        after = _AFTER if self.last_is_name() else _AFTER_MEMBER
-        found = _quoted(self.token)
-        if self.tokens[self.position + 1].kind == END:
-            self.report(self.token.offset, f"Syntax error: extraneous input {found} expecting <EOF>")
-        else:
-            self.report(self.token.offset, f"Syntax error: mismatched input {found} expecting {{<EOF>, {after}}}")
+        word = "extraneous" if self.peek().kind == END else "mismatched"
+        self.syntax_error(f"{word} input {_quoted(self.token)} expecting <EOF>")
 
-    def last_is_name(self) -> bool:
-        return self.position > 0 and self.tokens[self.position - 1].kind == "IDENTIFIER"
+    def enclosed(self, closer: str, depth: int) -> Node:
+        """An expression up to a closing bracket."""
+        self.closers.append(closer)
+        node = self.expression(depth)
+        self.closers.pop()
+        return node
 
     def deeper(self, depth: int) -> int:
         if depth >= RECURSION_DEPTH_MAX:
@@ -147,7 +169,9 @@ class _Parser:
         if self.token.kind != "?":
             return condition
         operator = self.advance()
+        self.closers.append(":")
         then = self.logical("||", depth)
+        self.closers.pop()
         self.expect(":", "':'")
         otherwise = self.expression(depth)
         return Call(operator.offset, "_?_:_", [condition, then, otherwise])
@@ -197,13 +221,28 @@ class _Parser:
         if token.kind == "-" and self.tokens[self.position + 1].kind in ("NUM_INT", "NUM_FLOAT"):
             return self.member(depth)
         count = 0
-        while self.token.kind == token.kind:
-            self.advance()
+        while self.peek(count).kind == token.kind:
             count += 1
+        following = self.peek(count)
+        if following.kind not in _MEMBER_STARTS:
+            return self.bad_unary(token, following, count)
+        for _ in range(count):
+            self.advance()
         operand = self.member(depth)
         if count % 2 == 0:
             return operand
         return Call(token.offset, "!_" if token.kind == "!" else "-_", [operand])
+
+    def bad_unary(self, token: Token, following: Token, count: int) -> Node:
+        """A sign with no operand: a minus is then read as an operator that has none before it."""
+        if token.kind == "!":
+            self.position += count
+            self.syntax_error(f"extraneous input {_quoted(following)} expecting {{{_EXPRESSION}}}", following)
+            return self.recover()
+        end = len(self.source) if following.kind == END else following.offset + len(following.text)
+        text = _visible(self.source[token.offset : end])
+        self.syntax_error(f"no viable alternative at input '{text}'", following)
+        return Literal(token.offset, None)
 
     def member(self, depth: int) -> Node:
         node = self.primary(depth)
@@ -217,7 +256,7 @@ class _Parser:
                 chain = self.deeper(chain)
                 self.advance()
                 optional = self.maybe("?")
-                index = self.expression(depth)
+                index = self.enclosed("]", depth)
                 self.expect("]", "']'")
                 if optional and self.minor < 28:
                     self.report(token.offset, "unsupported syntax '[?'")
@@ -237,11 +276,13 @@ class _Parser:
         optional = self.maybe("?")
         name = self.token
         if name.kind not in ("IDENTIFIER", "ESC_IDENTIFIER"):
-            if name.kind == "in" or name.text in ("true", "false", "null"):
-                raise self.syntax_error(f"mismatched input '{name.text}' expecting IDENTIFIER", name)
-            if optional or name.kind == "?":
-                raise self.syntax_error(f"mismatched input {_quoted(name)} expecting {{IDENTIFIER, ESC_IDENTIFIER}}")
-            raise self.syntax_error(f"no viable alternative at input '.{'' if name.kind == END else name.text}'")
+            if name.text in ("true", "false", "null"):
+                self.syntax_error(f"mismatched input '{name.text}' expecting IDENTIFIER", name)
+            elif optional or name.kind == "?":
+                self.syntax_error(f"mismatched input {_quoted(name)} expecting {{IDENTIFIER, ESC_IDENTIFIER}}")
+            else:
+                self.syntax_error(f"no viable alternative at input '.{'' if name.kind == END else name.text}'")
+            return self.recover()
         self.advance()
         field = name.text[1:-1] if name.kind == "ESC_IDENTIFIER" else name.text
         if optional:
@@ -256,9 +297,9 @@ class _Parser:
     def arguments(self, depth: int) -> list[Node]:
         if self.maybe(")"):
             return []
-        found = [self.expression(depth)]
+        found = [self.enclosed(")", depth)]
         while self.maybe(","):
-            found.append(self.expression(depth))
+            found.append(self.enclosed(")", depth))
         self.expect(")", "')'")
         return found
 
@@ -281,7 +322,7 @@ class _Parser:
             return self.name(depth)
         if kind == "(":
             self.advance()
-            node = self.expression(depth)
+            node = self.enclosed(")", depth)
             self.expect(")", "')'")
             return node
         if kind == "[":
@@ -298,7 +339,8 @@ class _Parser:
         if leading:
             self.advance()
         if self.token.kind != "IDENTIFIER":
-            raise self.syntax_error(f"no viable alternative at input '.{'' if self.token.kind == END else self.token.text}'")
+            self.syntax_error(f"no viable alternative at input '.{'' if self.token.kind == END else self.token.text}'")
+            return self.recover()
         if self.is_message(self.position):
             return self.message(start, leading, depth)
         word = self.advance()
@@ -344,9 +386,12 @@ class _Parser:
                     self.report(self.token.offset, "unsupported syntax '?'")
                 self.advance()
                 optional.add(len(elements))
-            elements.append(self.expression(depth))
+            elements.append(self.enclosed("]", depth))
             if not self.maybe(","):
-                self.expect("]", "{']', ','}" if elements else "']'")
+                self.expect("]", "{']', ','}")
+                break
+            if self.token.kind not in _OPERAND_STARTS and self.token.kind != "?":
+                self.expect("]", "']'")
                 break
         return ListNode(bracket.offset, elements, frozenset(optional))
 
@@ -359,18 +404,22 @@ class _Parser:
                     self.report(self.token.offset, "unsupported syntax '?'")
                 self.advance()
                 optional = True
-            key = self.field_name() if fields else self.expression(depth)
+            key: Node = self.field_name() if fields else self.enclosed(":", depth)
             colon = self.expect(":", "':'")
-            found.append(Entry(colon.offset, key, self.expression(depth), optional))
+            found.append(Entry(colon.offset, key, self.enclosed("}", depth), optional))
             if not self.maybe(","):
                 self.expect("}", "{'}', ','}")
+                break
+            if self.token.kind not in _OPERAND_STARTS and self.token.kind not in ("?", "ESC_IDENTIFIER"):
+                self.expect("}", "'}'")
                 break
         return found
 
     def field_name(self) -> Literal:
         token = self.token
         if token.kind not in ("IDENTIFIER", "ESC_IDENTIFIER"):
-            raise self.syntax_error(f"mismatched input {_quoted(token)} expecting {{'}}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}}")
+            self.syntax_error(f"mismatched input {_quoted(token)} expecting {{'}}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}}")
+            raise _Stop
         self.advance()
         return Literal(token.offset, token.text[1:-1] if token.kind == "ESC_IDENTIFIER" else token.text)
 
@@ -381,8 +430,7 @@ class _Parser:
             self.advance()
         number = self.token
         text = number.text
-        if negative and number.kind not in ("NUM_INT", "NUM_FLOAT"):
-            raise self.syntax_error(f"no viable alternative at input '-{'' if number.kind == END else text}'")
+        assert not negative or number.kind in ("NUM_INT", "NUM_FLOAT"), number
         if number.kind == "NUM_INT":
             self.advance()
             value = int(text, 16 if text[:2] == "0x" else 10) if len(text) < 64 else INT_MAX + 2
@@ -411,20 +459,20 @@ class _Parser:
         if token.kind in ("true", "false", "null"):
             self.advance()
             return Literal(token.offset, {"true": True, "false": False, "null": None}[token.kind])
-        raise self.unexpected(token)
+        return self.unexpected(token)
 
-    def unexpected(self, token: Token) -> _Stop:
-        """The fault at a word that begins no operand."""
-        before = self.tokens[self.position - 1].kind if self.position else ""
-        expecting = _PRIMARY if before in ("!", "-") and self.position else _EXPRESSION
-        if before == "(":
-            expecting = _EXPRESSION.replace("'(',", "'(', ')',") if self.position > 1 and self.is_call() else _EXPRESSION
-        elif before == "[":
-            expecting = _EXPRESSION
-        return self.syntax_error(f"mismatched input {_quoted(token)} expecting {{{expecting}}}")
-
-    def is_call(self) -> bool:
-        return self.tokens[self.position - 2].kind == "IDENTIFIER"
+    def unexpected(self, token: Token) -> Node:
+        """A word that begins no operand: one too many, or the operand is missing."""
+        expecting = _EXPRESSION
+        if self.position > 1 and self.tokens[self.position - 1].kind == "(" and self.tokens[self.position - 2].kind == "IDENTIFIER":
+            expecting = _EXPRESSION.replace("'(',", "'(', ')',")
+        if token.kind != END and self.peek().kind in _OPERAND_STARTS and not self.recovering:
+            self.syntax_error(f"extraneous input {_quoted(token)} expecting {{{expecting}}}")
+            self.position += 1
+            self.recovering = False
+            return self.primary(0) if self.token.kind not in ("-", "!") else self.unary(0)
+        self.syntax_error(f"mismatched input {_quoted(token)} expecting {{{expecting}}}")
+        return self.recover()
 
 
 def _balanced(function: str, terms: list[Node], offsets: list[int], low: int, high: int) -> Node:

@@ -36,10 +36,14 @@ def runtime_type(value: Any) -> Type:
     return _LIST if isinstance(value, list) else types.DYN
 
 
+def type_name(of: Type) -> str:
+    """The name that a type has at run time, which is not how the checker writes it."""
+    return _RUNTIME_NAMES.get(of.kind, of.name)
+
+
 def name_of(value: Any) -> str:
     """The name of a value's type in messages."""
-    found = runtime_type(value)
-    return _RUNTIME_NAMES.get(found.kind, found.name)
+    return type_name(runtime_type(value))
 
 
 def accepts(wanted: Type, value: Any) -> bool:

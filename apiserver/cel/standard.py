@@ -149,7 +149,7 @@ def _string_to_duration(text: str) -> Duration:
 
 
 def format_double(value: float) -> str:
-    """Go's `%g` with the fewest digits: an exponent below 1e-4 and from 1e21."""
+    """Go's `%g` with the fewest digits: an exponent below 1e-4 and from 1e21 on for whole numbers of so many digits."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -168,7 +168,7 @@ def format_double(value: float) -> str:
         exponent = -(len(fraction) - len(fraction.lstrip("0")) + 1)
     digits = digits.rstrip("0")
     sign = "-" if value < 0 else ""
-    if exponent < -4 or exponent >= 21:
+    if exponent < -4 or exponent >= 6:
         tail = f".{digits[1:]}" if len(digits) > 1 else ""
         return f"{sign}{digits[0]}{tail}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
     if exponent < 0:

@@ -79,23 +79,32 @@ def tokenize(source: str) -> tuple[list[Token], list[LexicalFault]]:
     return tokens, faults
 
 
+_ESCAPE_AT = re.compile(_ESCAPE).match
+_ESCAPE_START = re.compile(r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?").match
+
+
 def _fault_end(source: str, position: int) -> int:
-    """Where the characters that begin no word end: an unfinished string takes its line (as far as ANTLR's lexer reads), others one."""
-    if source[position] not in "\"'":
-        return position + 1
-    quote = source[position]
+    """Where the characters that begin no word end: behind the one with which ANTLR's lexer gives up, which it skips with them."""
+    first = source[position]
     index = position + 1
-    while index < len(source):
-        char = source[index]
-        if char in "\n\r" or char == quote:
-            return index if char != quote else index + 1
-        if char == "\\":
-            if _ESCAPES.match(source, index) is None or re.compile(_ESCAPE).match(source, index) is None:
-                return min(index + 2, len(source))
-            index = re.compile(_ESCAPE).match(source, index).end()  # type: ignore[union-attr]
-            continue
-        index += 1
-    return index
+    if first in "\"'":
+        while index < len(source) and source[index] not in "\n\r":
+            if source[index] == "\\":
+                whole = _ESCAPE_AT(source, index)
+                if whole is None:
+                    begun = _ESCAPE_START(source, index)
+                    assert begun is not None
+                    index = begun.end()
+                    break
+                index = whole.end()
+            else:
+                index += 1
+    elif first == "`":
+        while index < len(source) and (source[index].isalnum() or source[index] in "_.-/ ") and source[index].isascii():
+            index += 1
+    elif first not in "=&|":
+        return index
+    return min(index + 1, len(source))
 
 
 class UnescapeError(ValueError):

@@ -125,10 +125,8 @@ def _equal_lists(left: list[Any], right: list[Any]) -> bool:
     if isinstance(left, MapList):
         by_key = {left.key_of(element): element for element in left}
         return all((key := left.key_of(element)) in by_key and equal(by_key[key], element) for element in right)
-    if isinstance(left, SetList) or isinstance(right, SetList):
+    if isinstance(left, SetList):
         return {_hashable(element) for element in left} == {_hashable(element) for element in right}
-    if isinstance(right, MapList):
-        return _equal_lists(right, left)
     for a, b in zip(left, right):  # noqa: SIM110 - as above
         if not equal(a, b):
             return False

@@ -29,7 +29,7 @@ def main() -> None:
     answers: dict[str, str] = {}
     for start in range(0, len(asked), _BATCH):
         batch = asked[start : start + _BATCH]
-        refused = ask.compile_answers(server, [f"[dyn({e})].size() == 2" if compare.compiles(e) else e for e in batch])
+        refused = ask.compile_answers(server, [compare.rule(e) if compare.compiles(e) else e for e in batch])
         good = []
         for index, expression in enumerate(batch):
             if refused.get(index, "").startswith("estimated"):
@@ -40,6 +40,8 @@ def main() -> None:
                 answers[expression] = "compiles"
             else:
                 good.append(expression)
+        costly = ask.compile_answers(server, [compare.rule(e) for e in good])
+        good = [e for index, e in enumerate(good) if index not in costly]
         if good:
             for expression, answer in zip(good, ask.evaluation_answers(server, good, f"evals{options.seed}x{start}"), strict=True):
                 answers[expression] = answer
@@ -59,7 +61,7 @@ def main() -> None:
 
 def costs(server: ask.Server, asked: list[str]) -> None:
     """Compare estimates: a rule must be taken where ours says it just fits, and refused one item further."""
-    rules = [f"[dyn({e})].size() == 2" for e in asked if compare.compiles(e)]
+    rules = [compare.rule(e) for e in asked if compare.compiles(e)]
     estimates = [compare.estimate(rule) for rule in rules]
     pairs = [(rule, cost) for rule, cost in zip(rules, estimates) if 0 < cost <= ask.RULE_LIMIT // 2]
     wrong = 0

@@ -15,7 +15,7 @@ import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
-from tests.cel_differential import world
+from tests.cel_differential import compare, world
 
 _GROUP = "celdiff.example.com"
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -73,7 +73,7 @@ def definition(plural: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 def compile_answers(server: Server, expressions: list[str]) -> dict[int, str]:
     """The compile errors of rules, by index; what is not there compiles."""
-    rules = [{"rule": expression} for expression in expressions]
+    rules = [{"rule": expression, "message": "#"} for expression in expressions]
     schema = {**world.SCHEMA, "x-kubernetes-validations": rules}
     _, answer = server.send("POST", f"{_DEFINITIONS}?dryRun=All", definition("compiled", schema))
     return _causes(answer, expressions)
@@ -88,7 +88,12 @@ def _causes(answer: dict[str, Any], expressions: list[str]) -> dict[int, str]:
         place = _PLACE.search(cause["field"])
         if place is not None and place[2] == "rule":
             message = cause["message"]
-            for mark in ("compilation failed: ", "program instantiation failed: ", "cel expression must evaluate to a bool", "estimated rule cost"):
+            for mark in (
+                "compilation failed: ",
+                "program instantiation failed: ",
+                "cel expression must evaluate to a bool",
+                "estimated rule cost",
+            ):
                 if mark in message:
                     found[int(place[1])] = message[message.index(mark) :]
     return found
@@ -97,8 +102,8 @@ def _causes(answer: dict[str, Any], expressions: list[str]) -> dict[int, str]:
 def evaluation_answers(server: Server, expressions: list[str], plural: str) -> list[str]:
     """For expressions that compile: `value: …` or `error: …`."""
     rules = [
-        {"rule": f"[dyn({e})].size() == 2", "messageExpression": f"'<<%s>>'.format([dyn({e})])", "message": f"#{n}#"}
-        for n, e in enumerate(expressions)
+        {"rule": compare.rule(each), "messageExpression": f"'<<%s>>'.format([dyn({each}\n)])", "message": f"#{index}#"}
+        for index, each in enumerate(expressions)
     ]
     status, answer = server.send("POST", _DEFINITIONS, definition(plural, {**world.SCHEMA, "x-kubernetes-validations": rules}))
     assert status == 201, answer["message"]

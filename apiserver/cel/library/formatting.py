@@ -9,7 +9,7 @@ from typing import Any
 
 from apiserver.cel import times
 from apiserver.cel.errors import CostExceededError, EvaluationError
-from apiserver.cel.runtime_types import name_of
+from apiserver.cel.runtime_types import name_of, type_name
 from apiserver.cel.standard import format_double
 from apiserver.cel.types import Kind, Type
 from apiserver.cel.values import Duration, Timestamp, Uint
@@ -48,6 +48,7 @@ _ACCEPTED = {
     },
 }  # fmt: skip
 _NUMBERS_IN_WORDS = frozenset({"NaN", "Infinity", "-Infinity"})
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PRECISION = re.compile(r"\.([0-9]*)")
 
 
@@ -131,7 +132,7 @@ def fault_of_types(text: str, arguments: Sequence[Type]) -> tuple[str, int | Non
         requested += 1
         of = arguments[index]
         if of.kind is not Kind.DYN and of.kind not in _ACCEPTED[clause[0]]:
-            message = _CLAUSE_FAULTS[clause[0]].format(_type_name(of))
+            message = _CLAUSE_FAULTS[clause[0]].format(type_name(of))
             raise FormatError(f"error during formatting: {message}", index)
         return ""
 
@@ -142,11 +143,6 @@ def fault_of_types(text: str, arguments: Sequence[Type]) -> tuple[str, int | Non
     if len(arguments) > requested:
         return f"too many arguments supplied to string.format (expected {requested}, got {len(arguments)})", None
     return None
-
-
-def _type_name(of: Type) -> str:
-    names = {Kind.TIMESTAMP: "google.protobuf.Timestamp", Kind.DURATION: "google.protobuf.Duration", Kind.NULL: "null_type"}
-    return names.get(of.kind, of.name)
 
 
 def _formatted(value: Any, letter: str, precision: int | None) -> str:
@@ -194,12 +190,14 @@ def _double(value: Any, letter: str, precision: int) -> str | None:
         return "∞" if value > 0 else "-∞"
     if letter == "f":
         return f"{value:,.{precision}f}"
-    mantissa, _, exponent = f"{value:.{precision}e}".partition("e")
-    return f"{mantissa}\u202f×\u202f10{_superscript(int(exponent))}"
+    # the precision of `%.3e` is taken for a width, and there are always six digits
+    mantissa, _, exponent = f"{value:.{_DEFAULT_PRECISION}e}".partition("e")
+    return _scientific(mantissa, int(exponent), precision)
 
 
-def _superscript(exponent: int) -> str:
-    return f"{exponent:+03d}".translate(str.maketrans("0123456789+-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻"))
+def _scientific(mantissa: str, exponent: int, width: int) -> str:
+    digits = f"{abs(exponent):02d}".translate(_SUPERSCRIPTS)
+    return f"{mantissa}×10{'⁻' if exponent < 0 else ''}{digits}".rjust(width)
 
 
 def _string(value: Any) -> str:
@@ -236,7 +234,7 @@ def _plain(value: Any) -> str | None:
         return times.format_timestamp(value)
     if kind is Duration:
         return times.format_duration(value)
-    return value.name if isinstance(value, Type) else None
+    return type_name(value) if isinstance(value, Type) else None
 
 
 def _inner(value: Any) -> str:

@@ -203,6 +203,13 @@ def _contains_ip(network: Cidr, ip: Ip) -> bool:
     return network.address.version == ip.address.version and network.network == int(ip.address) >> (ip.address.max_prefixlen - network.bits)
 
 
+def _contains_ip_text(network: Cidr, text: str) -> bool:
+    """What is no address has no overload here, in Kubernetes' words."""
+    if not _is(parse_ip)(text):
+        raise EvaluationError("no such overload")
+    return _contains_ip(network, parse_ip(text))
+
+
 def _contains_cidr(network: Cidr, other: Cidr) -> bool:
     return network.bits <= other.bits and _contains_ip(network, Ip(other.address))
 
@@ -232,7 +239,7 @@ def overloads(minor: int) -> list[Overload]:
         overload("is_ip isIP(string): bool", _is(parse_ip)),
         overload("ip_to_string string(IP): string", lambda ip: str(ip.address)),
         overload("string_to_cidr cidr(string): CIDR", parse_cidr),
-        overload("cidr_contains_ip_string CIDR.containsIP(string): bool", lambda network, text: _contains_ip(network, parse_ip(text))),
+        overload("cidr_contains_ip_string CIDR.containsIP(string): bool", _contains_ip_text),
         overload("cidr_contains_ip_ip CIDR.containsIP(IP): bool", _contains_ip),
         overload(
             "cidr_contains_cidr_string CIDR.containsCIDR(string): bool", lambda network, text: _contains_cidr(network, parse_cidr(text))

@@ -10,7 +10,7 @@ from apiserver.cel.standard import has_key
 from apiserver.cel.values import NONE, Duration, OptionalValue
 
 SINCE = 28
-_TWO_VARIABLES_SINCE = 32
+_TWO_VARIABLES_SINCE, _LISTS_SINCE = 32, 34
 
 
 def _value(of: OptionalValue) -> Any:
@@ -27,6 +27,10 @@ def _is_zero(value: Any) -> bool:
 
 def _of_non_zero(value: Any) -> OptionalValue:
     return NONE if _is_zero(value) else OptionalValue(value)
+
+
+def _unwrap(values: list[OptionalValue]) -> list[Any]:
+    return [value.value for value in values if value.present]
 
 
 def _insert(target: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
@@ -64,6 +68,13 @@ def overloads(minor: int) -> list[Overload]:
             overload("optional_map_optindex_optional_value _[?_](optional(map(K, V)), K): optional(V)"),
             overload("optional_list_index_int _[_](optional(list(V)), int): optional(V)"),
             overload("optional_map_index_value _[_](optional(map(K, V)), K): optional(V)"),
+        ]
+    if minor >= _LISTS_SINCE:
+        found += [
+            overload("list_first list(V).first(): optional(V)", lambda values: OptionalValue(values[0]) if values else NONE),
+            overload("list_last list(V).last(): optional(V)", lambda values: OptionalValue(values[-1]) if values else NONE),
+            overload("optional_unwrap optional.unwrap(list(optional(V))): list(V)", _unwrap),
+            overload("optional_unwrapOpt list(optional(V)).unwrapOpt(): list(V)", _unwrap),
         ]
     if minor >= _TWO_VARIABLES_SINCE:
         found += [

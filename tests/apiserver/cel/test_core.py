@@ -115,7 +115,7 @@ def test_evaluation_errors(source: str, message: str) -> None:
         ),
         ("[1,\n 'a']", "ERROR: <input>:2:2: expected type 'int' but found 'string'\n |  'a']\n | .^"),
         ("'é' +\t'１' + y", "ERROR: <input>:1:13: undeclared reference to 'y' (in container '')\n | 'é' + '１' + y\n | .．.....．....^"),
-        ("(1", "ERROR: <input>:1:3: Syntax error: mismatched input '<EOF>' expecting ')'\n | (1\n | ..^"),
+        ("(1", "ERROR: <input>:1:3: Syntax error: missing ')' at '<EOF>'\n | (1\n | ..^"),
         ("has(self)", "ERROR: <input>:1:5: invalid argument to has() macro\n | has(self)\n | ....^"),
         ("'a'.matches('[')", "ERROR: <input>:1:13: invalid matches argument\n | 'a'.matches('[')\n | ............^"),
     ],
