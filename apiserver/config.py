@@ -168,6 +168,9 @@ class ServerConfig(BaseModel):
     event_ttl_seconds: int = 3600
     #: how long old versions are kept at least, for watches and pages to go on with; 0: for ever
     etcd_compaction_interval_seconds: float = Field(default=300.0, ge=0)
+    #: EncryptionConfiguration; None: values are stored in the clear
+    encryption_provider_config: Path | None = None
+    encryption_provider_config_automatic_reload: bool = False
     #: of the keys of all objects; another than the usual one lets several clusters share an etcd
     etcd_prefix: str = Field(default="/registry", pattern=r"^/[^/]+(/[^/]+)*$")
     #: the store, in place of the embedded one

@@ -17,7 +17,7 @@ import random
 import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apiserver import embedded_store, garbage_collection, health, metrics, store_door, tls
 from apiserver.access import Access, build_access
@@ -44,7 +44,7 @@ from apiserver.lazy_app import LazyApp
 from apiserver.machinery.objects import Object
 from apiserver.metrics import RequestMetrics, StoreRequestMetrics
 from apiserver.objectstore.compactor import Compactor
-from apiserver.objectstore.interface import ObjectStoreError, StoredObject, UnreadableObjectError
+from apiserver.objectstore.interface import EncryptionError, ObjectStoreError, StoredObject, UnreadableObjectError
 from apiserver.objectstore.measured_kv import MeasuredKV
 from apiserver.objectstore.object_store import Census, ObjectStore
 from apiserver.objectstore.read_only_kv import ReadOnlyKV
@@ -64,6 +64,9 @@ from apiserver.schemas.pruning import drop_unknown
 from apiserver.schemas.schema_set import SchemaSet
 from storage import api, errors
 from storage.tls import EXPIRY_METRIC, CertificateExpiry
+
+if TYPE_CHECKING:
+    from apiserver.objectstore.encryption.encryption import Encryption
 
 OnReady = Callable[[], Any]
 OnLoaded = Callable[[Census], Any]
@@ -96,6 +99,14 @@ class ApiServer:
             kv = self._kv = ReadOnlyKV(kv)
         measured = MeasuredKV(kv, self.store_requests.observe, registry_prefix=prefix)
         self.objects = ObjectStore(measured, registry_prefix=prefix)
+        self.encryption: Encryption | None = None
+        if config.encryption_provider_config is not None:
+            from apiserver.objectstore.encryption.encryption import Encryption
+
+            self.encryption = Encryption(
+                config.encryption_provider_config, self._resource_of, reload=config.encryption_provider_config_automatic_reload
+            )
+            self.objects.transformer_of = self.encryption.transformer_of
         source = random.Random(os.urandom(32))  # for names and uids, which need not be secret
         self.allocators = MemoryServiceAllocators(config.service_cluster_ip_range, config.service_node_port_range, source)
         self.env = Environment(random=source, allocators=self.allocators, managers=SchemaFieldManagers(self.schemas), schemas=self.schemas)
@@ -156,6 +167,16 @@ class ApiServer:
             audit_log=AuditLog.to_file(config.audit_log_path, time.time) if config.audit_log_path is not None else None,
         )
 
+    def _resource_of(self, prefix: str) -> tuple[str, str]:
+        """Group and resource of a storage prefix: of custom resources both stand in it."""
+        found = next((info for info in self.table if info.storage_prefix == prefix), None)
+        if found is not None:
+            stored = self.table.storage_info(found) or found
+            # events are those of the core group, as kube-apiserver has them
+            return ("", "events") if prefix == "events" else (stored.group, stored.resource)
+        group, _, resource = prefix.partition("/")
+        return group, resource
+
     def _flow_control(self) -> Limiter:
         config = self.config
         most = (config.max_requests_inflight, config.max_mutating_requests_inflight)
@@ -213,7 +234,11 @@ class ApiServer:
             name="poststarthook/bootstrap", check=lambda: "" if self.ready else "not started yet, or about to end"
         )
         self.documents = LazyApp(self._build_documents)
-        self.health = health.HealthEndpoints(self.documents, healthz=(store, started), livez=(alive,), readyz=(store, started))
+        ready = [store, started]
+        encryption = self.encryption
+        if encryption is not None and encryption.plugins:
+            ready.append(health.HealthCheck(name="kms-providers", check=encryption.problem))
+        self.health = health.HealthEndpoints(self.documents, healthz=ready, livez=(alive,), readyz=ready)
         return self.health
 
     def _store_problem(self) -> str:
@@ -245,6 +270,8 @@ class ApiServer:
 
     async def start(self, address: str, port: int) -> None:
         """Load the caches and make sure of the system's objects. ``address`` and ``port``: where this server is reached."""
+        if self.encryption is not None:
+            await self.encryption.connect()
         await _once_available(self.objects.start)
         if self.config.load_everything:
             for info in self._custom_resources():
@@ -306,9 +333,9 @@ class ApiServer:
         """Do a step of the start; where an alarm of the store keeps it from being written, ``run`` does it."""
         try:
             await _once_available(step)
-        except ALARMS as error:
+        except (*ALARMS, EncryptionError) as error:
             if not self._postponed:
-                logger.warning("started, but the store takes no writes: %s; see etcdctl alarm list", error)
+                logger.warning("started, but the store takes no writes: %s", _told(error))
             self._postponed.append(step)
 
     async def _do_postponed(self) -> None:
@@ -334,6 +361,8 @@ class ApiServer:
         """Until cancelled, or until the store stops."""
         interval = self.config.etcd_compaction_interval_seconds
         beside: list[asyncio.Task[None]] = []
+        if self.encryption is not None:
+            beside.append(asyncio.create_task(self.encryption.run(self.objects)))
         if not self.config.read_only:
             works = (self._endpoints.run, self._do_postponed, self.definitions.run, self.flow_objects.run)
             beside += [asyncio.create_task(work()) for work in works]
@@ -363,6 +392,10 @@ class ApiServer:
         """Not ready from now on; watches end, so that their clients go elsewhere."""
         self.ready = False
         self.objects.end_watches()
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, EncryptionError) else f"{error}; see etcdctl alarm list"
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:

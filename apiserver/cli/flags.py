@@ -168,6 +168,13 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
         default=300.0,
         help="how long old versions are kept at least, for watches to go on with (default 5m; 0s keeps them for ever)",
     )
+    serving.add_argument(
+        "--encryption-provider-config", type=Path, metavar="FILE", help="EncryptionConfiguration: encrypt objects in the store (default no)"
+    )
+    serving.add_argument(
+        "--encryption-provider-config-automatic-reload", choices=("true", "false"), nargs="?", const="true", default="false",
+        help="look at that file again each minute (default false)",
+    )  # fmt: skip
     serving.add_argument("--service-cluster-ip-range", type=networks, default="10.96.0.0/12", help="CIDR of service addresses")
     serving.add_argument("--service-node-port-range", type=port_range, default="30000-32767", help="ports of NodePort services")
     access_flags.add_access_flags(parser, duration, names)

@@ -67,6 +67,8 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             event_ttl_seconds=int(flags.event_ttl),
             etcd_compaction_interval_seconds=flags.etcd_compaction_interval,
             etcd_prefix=flags.etcd_prefix,
+            encryption_provider_config=flags.encryption_provider_config,
+            encryption_provider_config_automatic_reload=flags.encryption_provider_config_automatic_reload == "true",
             etcd=etcd,
             read_only=flags.read_only,
             load_everything=flags.read_only or flags.from_snapshot is not None,
@@ -150,6 +152,7 @@ def _check_access(flags: argparse.Namespace) -> None:
             "--enable-admission-plugins, --disable-admission-plugins",
             lambda: enabled_plugins(flags.enable_admission_plugins, flags.disable_admission_plugins),
         ),
+        (DataDirError, "--encryption-provider-config", lambda: _encryption(flags.encryption_provider_config)),
         (DataDirError, f"--audit-log-path {flags.audit_log_path}", lambda: _appendable(flags.audit_log_path)),
     )
     for kind, flag, check in checks:
@@ -186,6 +189,13 @@ def _check_pem(flags: argparse.Namespace) -> None:
     for flag, path, load, what in checks:
         if path is not None:
             pem_files.check(f"--{flag}", path, load, what, DataDirError)
+
+
+def _encryption(path: Path | None) -> None:
+    if path is not None:
+        from apiserver.objectstore.encryption import configuration
+
+        configuration.parse(path.read_bytes(), str(path))
 
 
 def _appendable(path: Path | None) -> None:

@@ -196,12 +196,18 @@ class EventSource:
                 return
         elif cache.unreadable:
             cache.unreadable.pop(path, None)
+        if cache.stale:
+            cache.stale.discard(path)
         cache.delete(path, kv.mod_revision)
 
     def _readable(self, cache: WatchCache, path: str, kv: api.KeyValue) -> bytes | None:
         """The stored form of what any server may have written; None, and a place in the cache's ``unreadable``, where it cannot be read."""
         try:
-            value = stored_values.stored_form(kv.value, cache.upgrade)
+            stored = kv.value
+            if cache.transformer is not None:
+                stored, stale = stored_values.decrypted(stored, kv.key, cache.transformer)
+                (cache.stale.add if stale else cache.stale.discard)(path)
+            value = stored_values.stored_form(stored, cache.upgrade)
         except stored_values.UnreadableValueError as error:
             key = f"{self.registry_prefix}{cache.prefix}/{path}"
             cache.unreadable[path] = UnreadableObjectError(key, path, kv.mod_revision, error.reason, str(error))

@@ -58,6 +58,10 @@ class ReadOnlyError(ObjectStoreError):
     """A write to a store that is only read."""
 
 
+class EncryptionError(ObjectStoreError):
+    """A value cannot be encrypted now: a plugin is away. In kube-apiserver's words."""
+
+
 class Unreadable(enum.Enum):
     """Why a stored value cannot be read."""
 

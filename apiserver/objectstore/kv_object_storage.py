@@ -67,6 +67,10 @@ class KvObjectStorage:
         self._source.freshen_now()
         return self.cache.get(path)
 
+    def is_stale(self, path: str) -> bool:
+        """Whether an object is to be written even where nothing of it changes: another key than that of today has encrypted it."""
+        return path in self.cache.stale
+
     def freshen_now(self) -> bool:
         """Bring the cache up to date if that needs no waiting."""
         return self._source.freshen_now()
@@ -195,7 +199,10 @@ class KvObjectStorage:
     def _stored(self, kv: api.KeyValue) -> StoredObject | UnreadableObjectError:
         path = kv.key[len(self._prefix.encode()) :].decode()
         try:
-            value = stored_values.stored_form(kv.value, self.cache.upgrade)
+            stored = kv.value
+            if self.cache.transformer is not None:
+                stored, _ = stored_values.decrypted(stored, kv.key, self.cache.transformer)
+            value = stored_values.stored_form(stored, self.cache.upgrade)
         except stored_values.UnreadableValueError as error:
             return UnreadableObjectError(kv.key.decode(), path, kv.mod_revision, error.reason, str(error))
         return StoredObject(path, codec.served(value, kv.mod_revision), kv.mod_revision)
@@ -293,6 +300,8 @@ class KvObjectStorage:
     async def _put(
         self, key: bytes, value: bytes, compare: tuple[api.Compare, ...], operations: tuple[api.Op, ...]
     ) -> api.TxnResponse:
+        if self.cache.transformer is not None:
+            value = self.cache.transformer.encrypt(value, key)
         # with one compare its failure says all
         failure = (api.RangeRequest(key=key, keys_only=True),) if len(compare) > 1 else ()
         lease = await self._leases.lease_for(self._ttl_seconds) if self._ttl_seconds else 0

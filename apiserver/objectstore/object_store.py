@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -16,6 +17,9 @@ from apiserver.objectstore.kv_object_storage import KvObjectStorage
 from apiserver.objectstore.leases import LeaseReuser
 from apiserver.objectstore.watch_cache import WatchCache
 from storage import api, errors
+
+if TYPE_CHECKING:
+    from apiserver.objectstore.encryption.transformer import Transformer
 
 CONFIG_PREFIX = "/config/apiserver/"
 #: Writes of one transaction: below etcd's limit of 128 operations.
@@ -57,12 +61,14 @@ class ObjectStore:
         self._config_prefix = CONFIG_PREFIX if registry_prefix == REGISTRY_PREFIX else f"/config{registry_prefix}apiserver/"
         self._leases = LeaseReuser(kv, now)
         self._storages: dict[str, KvObjectStorage] = {}
+        #: encryption at rest: what the values of a storage prefix pass on their way; set before resources are added
+        self.transformer_of: Callable[[str], Transformer] | None = None
 
     def add(self, prefix: str, namespaced: bool, ttl_seconds: int = 0) -> KvObjectStorage:
         """The storage of one prefix, loaded by ``start``; the same object for the same prefix. ``ttl_seconds``: objects expire."""
         storage = self._storages.get(prefix)
         if storage is None:
-            cache = WatchCache(prefix, namespaced)
+            cache = self._cache(prefix, namespaced)
             storage = self._storages[prefix] = KvObjectStorage(self.kv, self.source, cache, self._leases, ttl_seconds)
             self.source.add(cache)
         return storage
@@ -71,10 +77,26 @@ class ObjectStore:
         """As ``add``, after ``start``."""
         storage = self._storages.get(prefix)
         if storage is None:
-            cache = WatchCache(prefix, namespaced)
+            cache = self._cache(prefix, namespaced)
             await self.source.add_and_load(cache)
             storage = self._storages[prefix] = KvObjectStorage(self.kv, self.source, cache, self._leases)
         return storage
+
+    def _cache(self, prefix: str, namespaced: bool) -> WatchCache:
+        cache = WatchCache(prefix, namespaced)
+        if self.transformer_of is not None:
+            cache.transformer = self.transformer_of(prefix)
+        return cache
+
+    def set_transformers(self) -> None:
+        """``transformer_of`` answers otherwise from now on. What is in the caches counts as encrypted by an old key until it is
+        written."""
+        assert self.transformer_of is not None
+        for prefix, storage in self._storages.items():
+            transformer = self.transformer_of(prefix)
+            if transformer is not storage.cache.transformer:
+                storage.cache.transformer = transformer
+                storage.cache.stale.update(obj.path for obj in storage.cache.values())
 
     def remove(self, prefix: str) -> None:
         storage = self._storages.pop(prefix, None)
@@ -119,12 +141,19 @@ class ObjectStore:
         for start in range(0, len(missing), BOOTSTRAP_OPS_MAX):
             part = missing[start : start + BOOTSTRAP_OPS_MAX]
             keys = [f"{self.source.registry_prefix}{prefix}/{path}".encode() for prefix, path, _ in part]
-            puts = tuple(api.PutRequest(key=key, value=codec.encode(obj)) for key, (_, _, obj) in zip(keys, part, strict=True))
+            puts = tuple(
+                api.PutRequest(key=key, value=self._encrypted(prefix, key, codec.encode(obj)))
+                for key, (prefix, _, obj) in zip(keys, part, strict=True)
+            )
             absent = tuple(api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0) for key in keys)
             requests.append(self._create_all(api.TxnRequest(compare=absent, success=puts), puts))
         created = sum(await asyncio.gather(*requests))
         self.source.freshen_now()
         return created
+
+    def _encrypted(self, prefix: str, key: bytes, value: bytes) -> bytes:
+        transformer = self._storages[prefix].cache.transformer
+        return value if transformer is None else transformer.encrypt(value, key)
 
     async def _create_all(self, txn: api.TxnRequest, puts: tuple[api.PutRequest, ...]) -> int:
         if (await self.kv.txn(txn)).succeeded:

@@ -28,7 +28,7 @@ def as_statuses(info: ResourceInfo, name: str) -> Iterator[None]:
         raise status.too_large_resource_version(error.wanted, error.current) from error
     except interface.ExpiredError as error:
         raise status.gone(str(error)) from error
-    except interface.UnreadableObjectError as error:
+    except (interface.UnreadableObjectError, interface.EncryptionError) as error:
         raise status.internal_error(str(error)) from error
     except interface.ReadOnlyError as error:
         raise status.service_unavailable(str(error)) from error

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from apiserver.objectstore import codec
 from apiserver.objectstore.interface import ObjectStoreError, Unreadable
+
+if TYPE_CHECKING:
+    from apiserver.objectstore.encryption.transformer import Transformer
 
 _OWN_START = b'{"apiVersion":"'
 _PROTOBUF_START = b"k8s\x00"
@@ -27,6 +30,8 @@ _ENCRYPTION = re.compile(rb"k8s:enc:([a-z0-9]{1,32}):(v[0-9]{1,3}):(?:([!-9;-~]{
 #: What a message shows of a value.
 _SHOWN_BYTES = 40
 
+
+IDENTITY_WORDS = "identity transformer tried to read encrypted data"
 
 #: From the version that an object was stored in to the one that its kind is stored in here. Raises UnreadableValueError.
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
@@ -56,6 +61,20 @@ def stored_form(value: bytes, upgrade: Upgrade | None = None) -> bytes:
     return codec.encode(obj)
 
 
+def decrypted(value: bytes, key: bytes, transformer: Transformer) -> tuple[bytes, bool]:
+    """What stands under ``key`` in the clear, and whether another key than the first of its configuration has encrypted it. Raises
+    UnreadableValueError."""
+    from apiserver.objectstore.encryption.providers import DecryptionError  # only where there is a configuration
+
+    try:
+        return transformer.decrypt(value, key)
+    except DecryptionError as error:
+        words = str(error)
+        if words == IDENTITY_WORDS:
+            words = _encrypted_by(value)
+        raise UnreadableValueError(Unreadable.ENCRYPTED, words) from error
+
+
 def decode(value: bytes) -> dict[str, Any]:
     """The object of a value of any form, as it was written: in the version it was stored in, without defaults of later versions.
 
@@ -82,7 +101,7 @@ def decode(value: bytes) -> dict[str, Any]:
 
 def _encrypted_by(value: bytes) -> str:
     """kube-apiserver's words where it is not told how to decrypt, and what would be needed for it."""
-    words = "identity transformer tried to read encrypted data"
+    words = IDENTITY_WORDS
     found = _ENCRYPTION.match(value)
     if found is None:
         return words

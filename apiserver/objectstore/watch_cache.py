@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sortedcontainers import SortedList
 
@@ -13,6 +13,9 @@ from apiserver.objectstore.cache_watcher import CacheWatcher
 from apiserver.objectstore.interface import ChangeEvent, EventType, Selection, StoredObject, UnreadableObjectError
 from apiserver.objectstore.stored_values import Upgrade
 from apiserver.objectstore.watch_history import WatchHistory
+
+if TYPE_CHECKING:
+    from apiserver.objectstore.encryption.transformer import Transformer
 
 Observer = Callable[[StoredObject | None, StoredObject | None], None]
 
@@ -35,6 +38,10 @@ class WatchCache:
         self.changed_at = 0
         #: for values that another server has written
         self.upgrade: Upgrade | None = None
+        #: where encryption at rest is configured
+        self.transformer: Transformer | None = None
+        #: paths of what another key than the first of the configuration has encrypted
+        self.stale: set[str] = set()
         #: by path, the newest versions that cannot be read, and are none of the objects
         self.unreadable: dict[str, UnreadableObjectError] = {}
         self._objects: dict[str, StoredObject] = {}

@@ -284,7 +284,7 @@ class Store:
             own_old = self.decode(current)
             new = await self._changed(write, context, name, old, build, own_old, subresource, manages_fields)
             goes = self._goes(new, old)
-            if not goes and managed_fields.restore_timestamps(old, new) == old:
+            if not goes and managed_fields.restore_timestamps(old, new) == old and not self.storage.is_stale(path):
                 if self._from_storage is None or self.to_storage(old) == current.decode():
                     return None
                 new = old  # nothing changes, but it is stored otherwise by now: in another version, with further defaults
