@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
+
+if TYPE_CHECKING:
+    from apiserver.webhooks.addresses import Address
 
 
 class StoreConfig(BaseModel):
@@ -156,6 +159,8 @@ class ServerConfig(BaseModel):
     authorization_webhook: WebhookConfig | None = None
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
+    #: where programs listen that webhooks name by their service: ``NAMESPACE/NAME[:PORT]=HOST:PORT``
+    service_url: tuple[str, ...] = ()
     service_cluster_ip_range: str = "10.96.0.0/12"
     service_node_port_range: str = "30000-32767"
     enable_priority_and_fairness: bool = True
@@ -180,3 +185,11 @@ class ServerConfig(BaseModel):
     #: custom objects are read at the start too, and not when they are first asked for, so that what cannot be read is known
     load_everything: bool = False
     store: StoreConfig
+
+    def service_addresses(self) -> dict[str, Address]:
+        """``service_url`` by service. Raises ValueError."""
+        if not self.service_url:
+            return {}
+        from apiserver.webhooks.addresses import parse_given
+
+        return parse_given(self.service_url)

@@ -1,8 +1,8 @@
 """The composition root: one API server over one store, from a configuration to a listener, and its orderly end.
 
-    listener ─ HandlerChain ─ ResourceEndpoint ─┬ resources: registry ─ objectstore ─ kv
-                                                 └ everything else: health checks, then a FastAPI app (version, metrics, discovery,
-                                                   OpenAPI), which is loaded once the server is ready
+listener ─ HandlerChain ─ ResourceEndpoint ─┬ resources: registry ─ objectstore ─ kv
+                                             └ everything else: health checks, then a FastAPI app (version, metrics, discovery,
+                                               OpenAPI), which is loaded once the server is ready
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from apiserver.registry.quota_status import QuotaStatus
 from apiserver.registry.registry import Registry
 from apiserver.registry.served_objects import ServedObjects
 from apiserver.registry.service_allocators import MemoryServiceAllocators
+from apiserver.registry.webhook_world import RegistryWebhooks, WebhookCalls
 from apiserver.request.request_context import RequestInfo
 from apiserver.request.request_info import resolve
 from apiserver.resources.facts import LAST_MINOR
@@ -119,17 +120,18 @@ class ApiServer:
         self.access: Access = build_access(config, self.registry)
         self.env.authorizer = self.access.authorizer
         self.env.authorize_create = CreateAuthorization(self.access.authorizer)
+        served = ServedObjects(self.registry, self.schemas)
+        self.webhooks = WebhookCalls(self.access.cached, config.service_addresses(), source)
         admission = build_admission_chain(
             self.access.cached,
             self.access.authorizer,
             self.access.rbac,
             QuotaStatus(self.registry),
             source,
+            RegistryWebhooks(self.registry, self.schemas, self.access.cached, served, self.webhooks, source),
             enable=config.enable_admission_plugins,
             disable=config.disable_admission_plugins,
-            policies=PolicyServices(
-                objects=self.access.cached, served=ServedObjects(self.registry, self.schemas), minor=self.table.minor
-            ),
+            policies=PolicyServices(objects=self.access.cached, served=served, minor=self.table.minor),
         )
         self.env.admission = LookingAgain(admission, self.objects.source.catch_up)
         self.metrics = RequestMetrics()
@@ -230,9 +232,7 @@ class ApiServer:
         store = health.HealthCheck(name="etcd", check=self._store_problem)
         # Without a leader there is nothing that a restart of this process would mend.
         alive = health.HealthCheck(name="etcd", check=self._feed_problem)
-        started = health.HealthCheck(
-            name="poststarthook/bootstrap", check=lambda: "" if self.ready else "not started yet, or about to end"
-        )
+        started = health.HealthCheck(name="poststarthook/bootstrap", check=lambda: "" if self.ready else "not started yet, or about to end")
         self.documents = LazyApp(self._build_documents)
         ready = [store, started]
         encryption = self.encryption
@@ -375,6 +375,7 @@ class ApiServer:
                 task.cancel()
             await asyncio.wait((self._feeding, *beside))
             await self.access.close()
+            await self.webhooks.close()
 
     def _is_only_server(self) -> bool:
         """Of a store that is in this process, with no further member."""
@@ -500,9 +501,7 @@ async def serve(
 ) -> None:
     """``serve_over`` the embedded store in ``config.store.data_dir``, or over an external etcd. Raises storage.errors.StoreError where it
     cannot be used. ``on_progress`` is told now and then what the start waits for."""
-    over = functools.partial(
-        serve_over, config, listener, stop=stop, on_ready=on_ready, on_loaded=on_loaded, on_reading=on_reading
-    )
+    over = functools.partial(serve_over, config, listener, stop=stop, on_ready=on_ready, on_loaded=on_loaded, on_reading=on_reading)
     if config.etcd is not None:
         from apiserver import external_etcd
 

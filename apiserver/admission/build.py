@@ -29,6 +29,8 @@ from apiserver.admission.plugins.storage_object_in_use_protection import Storage
 from apiserver.admission.plugins.taint_nodes_by_condition import TaintNodesByCondition
 from apiserver.admission.plugins.validating_admission_policy import ValidatingAdmissionPolicy
 from apiserver.admission.policies.source import PolicyServices
+from apiserver.admission.webhooks.plugins import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
+from apiserver.admission.webhooks.world import WebhookWorld
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.authorization.rbac_data import RbacData
 
@@ -39,6 +41,7 @@ def build_admission_chain(
     rbac: RbacData,
     quota_writer: QuotaStatusWriter,
     source: random.Random,
+    webhooks: WebhookWorld,
     *,
     enable: Iterable[str] = (),
     disable: Iterable[str] = (),
@@ -66,6 +69,8 @@ def build_admission_chain(
         "CertificateSigning": lambda: CertificateSigning(authorizer),
         "CertificateSubjectRestriction": CertificateSubjectRestriction,
         "DefaultIngressClass": lambda: DefaultIngressClass(getter),
+        "MutatingAdmissionWebhook": lambda: MutatingAdmissionWebhook(webhooks),
+        "ValidatingAdmissionWebhook": lambda: ValidatingAdmissionWebhook(webhooks),
         "ResourceQuota": lambda: ResourceQuota(getter, quota_writer, now),
     }
     if policies is not None:

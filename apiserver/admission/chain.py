@@ -32,7 +32,9 @@ PLUGIN_ORDER = (
     "CertificateSubjectRestriction",
     "DefaultIngressClass",
     "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
     "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
     "ResourceQuota",
 )
 
@@ -43,9 +45,7 @@ DEFAULT_PLUGINS = frozenset(PLUGIN_ORDER) - {"NodeRestriction", "AlwaysPullImage
 ABSENT_PLUGINS = frozenset(
     (
         "ClusterTrustBundleAttest",
-        "MutatingAdmissionWebhook",
         "PodTopologyLabels",
-        "ValidatingAdmissionWebhook",
     )
 )
 

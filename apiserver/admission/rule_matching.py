@@ -162,6 +162,15 @@ class Matcher:
             return None
         return wanted if self._selectors.select_namespace(attributes, getter) else None
 
+    def may_concern(self, operation: Operation, info: ResourceInfo, subresource: str, equivalents: Sequence[ResourceInfo]) -> bool:
+        """Whether any request of a resource can match, whatever the object."""
+        others = equivalents if self._equivalent else ()
+        return any(
+            rule.concerns(operation, info, subresource)
+            or any(_has_subresource(other, subresource) and rule.concerns(operation, other, subresource) for other in others)
+            for rule in self._rules
+        )
+
     def _by_rules(self, rules: Sequence[Rule], attributes: AdmissionAttributes, equivalents: Equivalents) -> ResourceInfo | None:
         operation, info, subresource = attributes.operation, attributes.info, attributes.subresource
         for rule in rules:

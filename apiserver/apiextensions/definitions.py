@@ -154,6 +154,17 @@ class CustomVersion:
 
         return CustomResourceStrategy(self)
 
+    @property
+    def converts_by_webhook(self) -> bool:
+        return self.definition.converts_by_webhook
+
+    async def converted(self, obj: Object, to: CustomVersion) -> Object:
+        from apiserver.apiextensions.strategy import CustomResourceStrategy
+
+        found = obj if to is self else CustomResourceStrategy(self).converted(obj, to)
+        to.schema.prune(found)
+        return found
+
     def decode_version(self) -> Object:
         """The version as the definition has it."""
         found: Object = self.definition.decode()["spec"]["versions"][self._position]

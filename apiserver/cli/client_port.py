@@ -30,8 +30,7 @@ def bind_all(flags: argparse.Namespace, store: StoreConfig) -> tuple[ClientListe
             if flags.listen_client_urls is not None:
                 raise CommandError(f"--listen-client-urls {url}: {reason}") from error
             sys.stderr.write(
-                f"sampan: warning: no client port for etcdctl: {url}: {reason}; choose another with --listen-client-urls, "
-                'or "" for none\n'
+                f'sampan: warning: no client port for etcdctl: {url}: {reason}; choose another with --listen-client-urls, or "" for none\n'
             )
             return ()
     return tuple(listeners)

@@ -192,6 +192,14 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     access.add_argument("--enable-admission-plugins", type=names, action=Accumulate, default=(), help="plugins besides the default ones")
     access.add_argument("--disable-admission-plugins", type=names, action=Accumulate, default=(), help="default plugins to leave out")
+    access.add_argument(
+        "--service-url",
+        type=names,
+        action=Accumulate,
+        default=(),
+        metavar="NS/NAME=HOST:PORT,…",
+        help="where webhooks listen that are named by their service",
+    )
     access.add_argument("--audit-log-path", type=Path, help="append a JSON line for each request to this file (default: no audit log)")
     etcd = parser.add_argument_group("store: an external etcd, in place of the embedded one")
     etcd.add_argument(

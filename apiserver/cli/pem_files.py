@@ -19,9 +19,7 @@ def readable(flag: str, path: Path | None, error: type[CommandError] = CommandEr
     return path
 
 
-def check_pair(
-    certificate_flag: str, certificate: Path, key_flag: str, key: Path | None, error: type[CommandError] = CommandError
-) -> None:
+def check_pair(certificate_flag: str, certificate: Path, key_flag: str, key: Path | None, error: type[CommandError] = CommandError) -> None:
     """A certificate and its key, both in PEM. Raises ``error``."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)

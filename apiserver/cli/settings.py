@@ -56,6 +56,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             audit_log_path=flags.audit_log_path,
             enable_admission_plugins=flags.enable_admission_plugins,
             disable_admission_plugins=flags.disable_admission_plugins,
+            service_url=flags.service_url,
             service_cluster_ip_range=flags.service_cluster_ip_range,
             **access,
             service_node_port_range=flags.service_node_port_range,
@@ -143,6 +144,13 @@ def _etcd(flags: argparse.Namespace) -> EtcdConfig | None:
     return EtcdConfig(servers=flags.etcd_servers, cafile=flags.etcd_cafile, certfile=flags.etcd_certfile, keyfile=flags.etcd_keyfile)
 
 
+def _check_service_urls(texts: tuple[str, ...]) -> None:
+    if texts:
+        from apiserver.webhooks.addresses import parse_given
+
+        parse_given(texts)
+
+
 def _check_access(flags: argparse.Namespace) -> None:
     """What would otherwise only fail while the server is built."""
     checks: tuple[tuple[type[CommandError], str, Callable[[], object]], ...] = (
@@ -153,6 +161,7 @@ def _check_access(flags: argparse.Namespace) -> None:
             lambda: enabled_plugins(flags.enable_admission_plugins, flags.disable_admission_plugins),
         ),
         (DataDirError, "--encryption-provider-config", lambda: _encryption(flags.encryption_provider_config)),
+        (UsageError, "--service-url", lambda: _check_service_urls(flags.service_url)),
         (DataDirError, f"--audit-log-path {flags.audit_log_path}", lambda: _appendable(flags.audit_log_path)),
     )
     for kind, flag, check in checks:

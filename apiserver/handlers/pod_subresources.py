@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from apiserver.admission.interfaces import Operation
+from apiserver.authentication.user import UserInfo
 from apiserver.handlers import response
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.create import check_namespace
@@ -46,6 +48,8 @@ async def stream(scope: ResourceScope, context: RequestContext) -> None:
     store = scope.store
     if info.subresource == "log":
         _check_log_options(context.query, info.name)
+    else:
+        await _admit_connection(scope, context)
     found = store.decode(await store.get(info.namespace if scope.info.namespaced else "", info.name))
     if scope.info.resource != "pods":
         raise status.service_unavailable(f"{scope.info.resource} {info.name!r} cannot be proxied to: nothing listens behind it")
@@ -63,6 +67,42 @@ async def stream(scope: ResourceScope, context: RequestContext) -> None:
             {"name": info.name, "kind": "pods"},
         )
     )
+
+
+async def _admit_connection(scope: ResourceScope, context: RequestContext) -> None:
+    """CONNECT: what the query asks for is the object. Raises StatusError."""
+    info = context.info
+    found = next(sub for sub in scope.info.subresources if sub.name == info.subresource)
+    options: Object = {"kind": found.kind, "apiVersion": "v1"}
+    for name, values in context.query.items():
+        kind = _CONNECT_OPTIONS.get(name)
+        if kind is bool:
+            options[name] = values[0] in ("", "1", "true", "True", "TRUE", "t", "T")
+        elif kind is int:
+            options[name] = [int(value) for value in values if value.isascii() and value.isdigit()]
+        elif kind is not None:
+            options[name] = values if kind is list else values[0]
+    namespace = info.namespace if scope.info.namespaced else ""
+    write = Write(user=user_of(context), warn=context.warn, annotate=context.annotate)
+    await scope.store.admit_apart(Operation.CONNECT, write, namespace, info.name, options, None, info.subresource)
+
+
+#: the fields of PodExecOptions and its like, and what they hold
+_CONNECT_OPTIONS: dict[str, type] = {
+    "command": list,
+    "container": str,
+    "path": str,
+    "ports": int,
+    "stderr": bool,
+    "stdin": bool,
+    "stdout": bool,
+    "tty": bool,
+}
+
+
+def user_of(context: RequestContext) -> UserInfo:
+    assert context.user is not None, "the chain authenticates"
+    return context.user
 
 
 def _check_log_options(query: Mapping[str, list[str]], name: str) -> None:
@@ -133,6 +173,8 @@ async def assign(scope: ResourceScope, write: Write, namespace: str, name: str, 
         raise status.invalid("", "Binding", name, errors)
     if not name:
         raise status.bad_request("Name parameter required.")
+    write = await store.admit_apart(Operation.CREATE, write, namespace, name, binding, None, "binding")
+    sent, target = binding["metadata"], binding.get("target") or {}
 
     async def build(pod: Object) -> Object:
         metadata, spec = pod["metadata"], pod["spec"]
@@ -181,6 +223,7 @@ async def evict(scope: ResourceScope, registry: Registry, context: RequestContex
     write = Write(
         user=context.user, dry_run=bool(deleting.dry_run), options=deleting.as_object(), warn=context.warn, annotate=context.annotate
     )
+    write = await store.admit_apart(Operation.CREATE, write, info.namespace, info.name, eviction, None, "eviction")
     pod = store.decode(await store.get(info.namespace, info.name))
     if not _needs_no_budget(pod):
         await _spend_budget(registry, write, info.namespace, pod, store.env.clock.text())

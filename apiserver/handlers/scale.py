@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from apiserver.admission.interfaces import Operation
 from apiserver.apiextensions import printing
 from apiserver.handlers import custom_scales, forms, response
 from apiserver.handlers import scope as scopes
@@ -108,6 +110,7 @@ async def _write(scope: ResourceScope, context: RequestContext, receive: Receive
         scale = change(managed_fields.with_entries(before, _of_scale(entries, path_of)))
         check_namespace(scale, info.namespace)
         check_name(scale, info.name)
+        await store.admit_apart(Operation.UPDATE, write, info.namespace, info.name, scale, before, "scale")
         replicas = objects.get(scale, "spec", "replicas", default=0)
         version = scale["metadata"].get("resourceVersion")
         if version:
@@ -121,7 +124,13 @@ async def _write(scope: ResourceScope, context: RequestContext, receive: Receive
         return managed_fields.with_entries(old, after)
 
     written, _ = await store.update(
-        write, info.namespace, info.name, build, subresource="scale", manages_fields=False, preconditions=preconditions
+        dataclasses.replace(write, admitted=True),
+        info.namespace,
+        info.name,
+        build,
+        subresource="scale",
+        manages_fields=False,
+        preconditions=preconditions,
     )
     return scale_of(scope, store.decode(written))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from apiserver.admission.interfaces import Operation
 from apiserver.handlers import pod_subresources, response, scale
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.patch import patch
@@ -63,6 +64,8 @@ class Subresources:
         sub = next(s for s in scope.info.subresources if s.name == "token")
         kind = scopes.kind_info(sub.group, sub.version, sub.kind)
         request = await scopes.decode_apart(scope.schemas, kind, sub.kind, body, options, context)
-        account = await scope.store.get(context.info.namespace, context.info.name)
+        info, write = context.info, scope.write_of(context, options, "CreateOptions")
+        account = await scope.store.get(info.namespace, info.name)
+        await scope.store.admit_apart(Operation.CREATE, write, info.namespace, info.name, request, None, "token")
         answer = await self._issue_token(request, account.decode(), context)
         await response.send_object(send, context, 201, negotiated, answer)

@@ -89,7 +89,8 @@ class Environment:
 @dataclass(slots=True, kw_only=True)
 class Write:
     """Who writes, and how. ``warn`` takes texts for ``Warning`` headers, ``annotate`` annotations of the audit event; ``options`` is the
-    options object for admission."""
+    options object for admission. ``admitted``: admission has seen what the request carries (a Scale, a Binding, an Eviction), and is not
+    asked again about the object that is written because of it."""
 
     user: UserInfo
     manager: str = ""
@@ -97,3 +98,4 @@ class Write:
     options: dict[str, Any] = field(default_factory=dict)
     warn: Callable[[str], None] = lambda text: None
     annotate: Callable[[str, str], None] = no_annotation
+    admitted: bool = False

@@ -82,8 +82,9 @@ async def _delete_version(
     if grace.pending:
         return Deleted(object=current, gone=False)
     attributes = store.attributes(Operation.DELETE, write, namespace, name, None, old)
-    await store.env.admission.admit(attributes)
-    await store.env.admission.validate(attributes)
+    if not write.admitted:
+        await store.env.admission.admit(attributes)
+        await store.env.admission.validate(attributes)
     finalizers = new["metadata"].get("finalizers") or []
     wanted = deletion.garbage_collection_finalizers(finalizers, options, store.strategy.default_garbage_collection)
     if wanted is not None:

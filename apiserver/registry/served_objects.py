@@ -64,7 +64,7 @@ class ServedObjects:
 
     def converted(self, obj: Object, current: ResourceInfo, wanted: ResourceInfo) -> Object:
         custom = current.custom
-        if custom is not None and custom.definition.converts_by_webhook:
+        if custom is not None and custom.converts_by_webhook:
             raise StatusError(failure(500, "", "only the conversion webhook of its definition can convert the object"))
         return conversion.convert(objects.deep_copy(obj), wanted)
 

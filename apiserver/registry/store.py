@@ -6,6 +6,7 @@ everything in it (patch, admission, strategy, validation) bears running twice.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -354,7 +355,8 @@ class Store:
         if self.env.managers is not None and manages_fields:
             new = self.env.managers.update(self.info, subresource, old, new, write.manager, context.now)
         attributes = self.attributes(Operation.UPDATE, write, context.namespace, name, new, old, subresource)
-        await self.env.admission.admit(attributes)
+        if not write.admitted:
+            await self.env.admission.admit(attributes)
         owner_references.deduplicate(new["metadata"], write.warn, after_admission=True)
         before.of_update(new, old)
         strategy = self.strategy
@@ -382,7 +384,8 @@ class Store:
         before.drop_empty_metadata(metadata)
         for text in strategy.warnings(new, old) if subresource != STATUS else ():
             write.warn(text)
-        await self.env.admission.validate(attributes)
+        if not write.admitted:
+            await self.env.admission.validate(attributes)
         return new
 
     def _check_preconditions_of_update(self, path: str, name: str, wanted: Preconditions, found: Object) -> None:
@@ -445,6 +448,16 @@ class Store:
         return object_meta_validation.validate(
             obj, namespaced=info.namespaced, name_rule=self.strategy.name_rule, builtin=info.builtin and self.strategy.standard_finalizers
         )
+
+    async def admit_apart(
+        self, operation: Operation, write: Write, namespace: str, name: str, new: Object, old: Object | None, subresource: str
+    ) -> Write:
+        """Admission of what a subresource takes that is not the object itself; ``new`` may be changed. Answers the write to go on with.
+        Raises StatusError."""
+        attributes = self.attributes(operation, write, namespace, name, new, old, subresource)
+        await self.env.admission.admit(attributes)
+        await self.env.admission.validate(attributes)
+        return dataclasses.replace(write, admitted=True)
 
     def attributes(
         self,

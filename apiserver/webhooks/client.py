@@ -93,8 +93,11 @@ class WebhookClient:
             limit_per_host=CONNECTIONS_PER_HOST_MAX,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
         )
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(_note_reuse)
         self._session = aiohttp.ClientSession(
             connector=connector,
+            trace_configs=[trace],
             headers={"Accept": "application/json, */*", "Accept-Encoding": "identity", "User-Agent": user_agent},
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -108,25 +111,36 @@ class WebhookClient:
         """The body of the answer. Raises CallError."""
         url = called_url(config.url, timeout_seconds)
         try:
-            async with self._session.post(
-                URL(url, encoded=True),
-                data=body,
-                headers={"Content-Type": "application/json"},
-                ssl=self._context(config.ca_bundle),
-                timeout=aiohttp.ClientTimeout(total=timeout_seconds),
-                allow_redirects=False,
-            ) as answer:
-                content = await _read(answer)
-                if not 200 <= answer.status <= 206:
-                    refused = wording.unsuccessful(answer.status, content, answer.headers.get("Content-Type", ""))
-                    raise CallError(refused.message, answer.status)
+            async with asyncio.timeout(timeout_seconds):
+                reused: list[bool] = []
+                try:
+                    return await self._post(url, config, body, reused)
+                except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                    if not reused:
+                        raise
+                # a connection that was kept was closed at the other end meanwhile, by a restart most likely: that is no answer
+                return await self._post(url, config, body, [])
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise CallError(f'Post "{url}": {wording.transport(error, config.host)}') from error
-        if not content:
-            raise CallError(
-                f"0-length response with status code: {answer.status} and content type: {answer.headers.get('Content-Type', '')}"
-            )
-        return content
+
+    async def _post(self, url: str, config: ClientConfig, body: bytes, reused: list[bool]) -> bytes:
+        """``reused`` gets an entry where the connection is one that was kept."""
+        async with self._session.post(
+            URL(url, encoded=True),
+            data=body,
+            headers={"Content-Type": "application/json"},
+            ssl=self._context(config.ca_bundle),
+            timeout=_NO_TIMEOUT,
+            allow_redirects=False,
+            trace_request_ctx=reused,
+        ) as answer:
+            content = await _read(answer)
+            media_type = answer.headers.get("Content-Type", "")
+            if not 200 <= answer.status <= 206:
+                raise CallError(wording.unsuccessful(answer.status, content, media_type).message, answer.status)
+            if not content:
+                raise CallError(f"0-length response with status code: {answer.status} and content type: {media_type}")
+            return content
 
     def _context(self, ca_bundle: str) -> ssl.SSLContext:
         found = self._contexts.get(ca_bundle)
@@ -137,6 +151,14 @@ class WebhookClient:
         else:
             self._contexts.move_to_end(ca_bundle)
         return found
+
+
+async def _note_reuse(session: aiohttp.ClientSession, context: Any, params: aiohttp.TraceConnectionReuseconnParams) -> None:
+    context.trace_request_ctx.append(True)
+
+
+#: ``post`` has one around everything
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)
 
 
 def tls_context(ca_bundle: str) -> ssl.SSLContext:
@@ -199,9 +221,3 @@ class _Resolver(AbstractResolver):
 
     async def close(self) -> None:
         await self._names.close()
-
-
-async def end(client: WebhookClient | None) -> None:
-    """Close a client that may never have been made, without waiting for its connections."""
-    if client is not None:
-        await asyncio.shield(client.close())

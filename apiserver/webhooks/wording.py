@@ -12,7 +12,7 @@ from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
 from apiserver.webhooks.addresses import ServiceAddressError
 
-_UNKNOWN_AUTHORITY = frozenset((2, 18, 19, 20, 21))  # OpenSSL's X509_V_ERR_* about issuers that are not trusted
+_UNKNOWN_AUTHORITY = frozenset((2, 7, 18, 19, 20, 21))  # OpenSSL's X509_V_ERR_* about issuers that are not trusted
 _EXPIRED = frozenset((9, 10))  # not yet valid, has expired
 _WRONG_NAME = frozenset((62, 64))  # of the host, of the address
 

@@ -16,6 +16,7 @@ def flags(**given: object) -> argparse.Namespace:
         "enable_admission_plugins": (),
         "disable_admission_plugins": (),
         "audit_log_path": None,
+        "service_url": (),
         "runtime_config": "",
     }
     return argparse.Namespace(**(usual | given))
@@ -30,6 +31,7 @@ def test_usual_flags_are_fine(tmp_path: Path) -> None:
     ("given", "told"),
     [
         ({"enable_admission_plugins": ("Foo",)}, "--disable-admission-plugins: admission plugins are unknown: Foo"),
+        ({"service_url": ("hook=a:1",)}, "--service-url: 'hook=a:1' is not NAMESPACE/NAME[:PORT]=HOST:PORT"),
         ({"audit_log_path": Path("/nonexistent/x")}, "--audit-log-path /nonexistent/x: No such file or directory"),
     ],
 )

@@ -25,6 +25,7 @@ from apiserver.authorization.static import AlwaysAllow
 from apiserver.machinery.status import StatusError
 from tests.fakes.admission import pod, request, run
 from tests.fakes.object_getter import FakeObjects
+from tests.fakes.webhooks import FakeWebhookWorld
 
 NODE = UserInfo(name="system:node:n1", groups=("system:nodes", "system:authenticated"))
 
@@ -38,7 +39,7 @@ def world() -> FakeObjects:
 
 
 async def refusal(resource: str, obj: Any, **more: Any) -> str:
-    """"" where a node may."""
+    """ "" where a node may."""
     try:
         await run(NodeRestriction(world()), request(resource, obj, user=NODE, **more))
     except StatusError as error:
@@ -187,7 +188,8 @@ async def test_the_whole_chain_on_a_pod() -> None:
         async def update_used(self, quota: Any, used: dict[str, str]) -> Any:
             raise AssertionError("there is no quota")
 
-    built = build_admission_chain(objects, AlwaysAllow(), RbacData(), Never(), random.Random(1), enable=chain.PLUGIN_ORDER)
+    webhooks = FakeWebhookWorld()
+    built = build_admission_chain(objects, AlwaysAllow(), RbacData(), Never(), random.Random(1), webhooks, enable=chain.PLUGIN_ORDER)
     without_policies = [name for name in chain.PLUGIN_ORDER if not name.endswith("AdmissionPolicy")]
     assert built.plugin_names == (*without_policies, "PrivilegeEscalation")
     attributes = request("pods", pod())
