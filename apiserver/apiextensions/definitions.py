@@ -156,7 +156,7 @@ class CustomVersion:
 
     @property
     def converts_by_webhook(self) -> bool:
-        return self.definition.converts_by_webhook
+        return bool(self.definition.converts_by_webhook)
 
     async def converted(self, obj: Object, to: CustomVersion) -> Object:
         from apiserver.apiextensions.strategy import CustomResourceStrategy

@@ -16,6 +16,7 @@ def flags(**given: object) -> argparse.Namespace:
         "enable_admission_plugins": (),
         "disable_admission_plugins": (),
         "audit_log_path": None,
+        "encryption_provider_config": None,
         "service_url": (),
         "runtime_config": "",
     }
