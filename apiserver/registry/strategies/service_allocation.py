@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from apiserver.machinery import field_errors, objects, status
@@ -10,7 +11,7 @@ from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.registry.service_allocators import AllocationError, ServiceAllocators
 from apiserver.registry.strategy import StrategyContext
-from apiserver.registry.validation.services import NO_CLUSTER_IP, cluster_ips, is_headless, needs_health_check
+from apiserver.registry.validation.services import NO_CLUSTER_IP, cluster_ips, externally_accessible, is_headless, needs_health_check
 
 _WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
 
@@ -19,13 +20,13 @@ def same_cluster_ips(spec: Object, had: Object) -> None:
     """``clusterIP`` and ``clusterIPs`` say the same: who wrote one of them wrote both. ``had`` is the old spec, {} on create."""
     ip, ips = spec.get("clusterIP") or "", list(spec.get("clusterIPs") or ())
     old_ip, old_ips = had.get("clusterIP") or "", list(had.get("clusterIPs") or ())
-    if had:
-        if ip != old_ip and ips == old_ips:
-            ips = [ip] if ip else []
-        elif ip == old_ip and not ips and old_ips:
-            ip = ""
-    if ip and not ips:
-        ips = [ip]
+    if not had:
+        if ip and not ips:
+            ips = [ip]
+    elif ip == old_ip:
+        ips = ips or old_ips
+    elif ips == old_ips:
+        ips = [ip] if ip or not old_ip else []
     _set(spec, "clusterIP", ip)
     _set(spec, "clusterIPs", ips)
 
@@ -38,56 +39,57 @@ def _set(spec: Object, field: str, value: Any) -> None:
 
 
 def _needs_cluster_ip(spec: Object) -> bool:
-    return spec.get("type") in ("ClusterIP", "NodePort", "LoadBalancer")
+    """Also of a type that there is not: validation is to speak of the type alone then."""
+    return spec.get("type") != "ExternalName"
 
 
-def _needs_node_ports(spec: Object) -> bool:
+def _allocates_node_ports(spec: Object) -> bool:
     return spec.get("type") == "NodePort" or (spec.get("type") == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False)
 
 
 def patch_allocated(spec: Object, had: Object) -> None:
     """An update that leaves out what the server allocated keeps it."""
     if _needs_cluster_ip(spec) and _needs_cluster_ip(had):
-        if not spec.get("clusterIP") and had.get("clusterIP"):
-            spec["clusterIP"] = had["clusterIP"]
-        if not spec.get("clusterIPs") and had.get("clusterIPs") and spec.get("clusterIP") == had.get("clusterIP"):
-            spec["clusterIPs"] = list(had["clusterIPs"])
-        for field in ("ipFamilies", "ipFamilyPolicy"):
+        for field in ("clusterIP", "clusterIPs"):
             if not spec.get(field) and had.get(field):
-                spec[field] = had[field]
+                spec[field] = copy.copy(had[field])
     if spec.get("type") in _WITH_NODE_PORTS and had.get("type") in _WITH_NODE_PORTS:
         by_name = {port.get("name") or "": port.get("nodePort") for port in had.get("ports") or ()}
+        taken = _node_ports_of(spec) & _node_ports_of(had)
         for port in spec.get("ports") or ():
             node_port = by_name.get(port.get("name") or "")
-            if not port.get("nodePort") and node_port:
+            if not port.get("nodePort") and node_port and node_port not in taken:
                 port["nodePort"] = node_port
     if needs_health_check(spec) and needs_health_check(had) and not spec.get("healthCheckNodePort"):
         _set(spec, "healthCheckNodePort", had.get("healthCheckNodePort"))
 
 
-def drop_unused(spec: Object, had: Object) -> None:
-    """A change of type takes away what only the old type has, unless the client changed that too."""
-    if not had:
-        return
+def _node_ports_of(spec: Object) -> set[int]:
+    return {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
+
+
+def drop_unused(obj: Object, had: Object) -> None:
+    """A change of type takes away what only the old type has, unless the client changed that too, which validation is to refuse."""
+    spec, kind, old_kind = obj["spec"], obj["spec"].get("type"), had.get("type")
     if _needs_cluster_ip(had) and not _needs_cluster_ip(spec):
-        for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        if all(spec.get(field) == had.get(field) for field in ("clusterIP", "clusterIPs")):
+            spec.pop("clusterIP", None)
+            spec.pop("clusterIPs", None)
+        for field in ("ipFamilies", "ipFamilyPolicy"):
             _drop_same(spec, had, field)
-    if had.get("type") in _WITH_NODE_PORTS and spec.get("type") not in _WITH_NODE_PORTS:
-        old_ports = {port.get("nodePort") for port in had.get("ports") or ()}
+    if old_kind in _WITH_NODE_PORTS and kind not in _WITH_NODE_PORTS and _node_ports_of(spec) == _node_ports_of(had):
         for port in spec.get("ports") or ():
-            if port.get("nodePort") in old_ports:
-                port.pop("nodePort", None)
+            port.pop("nodePort", None)
     if needs_health_check(had) and not needs_health_check(spec):
         _drop_same(spec, had, "healthCheckNodePort")
-    if had.get("type") == "LoadBalancer" and spec.get("type") != "LoadBalancer":
+    if old_kind == "LoadBalancer" and kind != "LoadBalancer":
         _drop_same(spec, had, "allocateLoadBalancerNodePorts")
         _drop_same(spec, had, "loadBalancerClass")
-    if had.get("type") in _WITH_NODE_PORTS and spec.get("type") not in _WITH_NODE_PORTS and not spec.get("externalIPs"):
+    if externally_accessible(had) and not externally_accessible(spec):
         _drop_same(spec, had, "externalTrafficPolicy")
-    if spec.get("type") == "ExternalName":
-        _drop_same(spec, had, "internalTrafficPolicy")
-    elif had.get("type") == "ExternalName":
-        _drop_same(spec, had, "externalName")
+    if kind != "LoadBalancer":
+        # the provider takes the balancer down later; nobody needs to see that
+        obj["status"] = {**(obj.get("status") or {}), "loadBalancer": {}}
 
 
 def _drop_same(spec: Object, had: Object, field: str) -> None:
@@ -119,12 +121,13 @@ class _Taken:
         self._ips: list[str] = []
         self._ports: list[int] = []
 
-    def cluster_ip(self, path: str, family: str, wanted: str) -> str:
+    def cluster_ip(self, family: str, wanted: str, ips: list[str]) -> str:
+        """``ips`` is what the service says, for the message."""
         try:
             ip = self._allocators.allocate_ip(family, wanted)
         except ValueError as error:
             words = f"failed to allocate IP {wanted}: {error}" if wanted else f"failed to allocate a serviceIP: {error}"
-            raise AllocationError(field_errors.invalid(path, [wanted] if wanted else [], words)) from error
+            raise AllocationError(field_errors.invalid("spec.clusterIPs", ips, words)) from error
         self._ips.append(ip)
         return ip
 
@@ -151,96 +154,128 @@ class _Taken:
 
 
 def _allocate(allocators: ServiceAllocators, taken: _Taken, spec: Object, had: Object) -> list[FieldError]:
-    if spec.get("type") == "ExternalName":
-        return []
+    if _needs_cluster_ip(spec) and not _settled_families(spec, had):
+        if errors := _choose_families(allocators, spec, had):
+            return errors
+        if not is_headless(spec) and not is_headless(had):
+            _cluster_ips(taken, spec, had)
+    if spec.get("type") in _WITH_NODE_PORTS:
+        _node_ports(taken, spec, had)
+    if needs_health_check(spec) and not needs_health_check(had):
+        spec["healthCheckNodePort"] = taken.node_port("spec.healthCheckNodePort", spec.get("healthCheckNodePort") or 0)
+    return []
+
+
+def _settled_families(spec: Object, had: Object) -> bool:
+    """A service that prefers two families and is otherwise as it was: it does not follow a cluster that gets or loses its second
+    family until somebody changes the service."""
+    return (
+        spec.get("ipFamilyPolicy") == "PreferDualStack"
+        and had.get("ipFamilyPolicy") in (None, "PreferDualStack")
+        and spec.get("type") == had.get("type")
+        and spec.get("type") in ("ClusterIP", "NodePort", "LoadBalancer")
+        and _same(spec, had, "clusterIPs")
+        and _same(spec, had, "ipFamilies")
+    )
+
+
+def _same(spec: Object, had: Object, field: str) -> bool:
+    return list(spec.get(field) or ()) == list(had.get(field) or ())
+
+
+def _choose_families(allocators: ServiceAllocators, spec: Object, had: Object) -> list[FieldError]:
+    """Fills in ``ipFamilies`` and ``ipFamilyPolicy`` from what the service says and the cluster has."""
+    selectorless = spec.get("clusterIP") == NO_CLUSTER_IP and not spec.get("selector")
+    policy = spec.get("ipFamilyPolicy") or had.get("ipFamilyPolicy") or ("RequireDualStack" if selectorless else "SingleStack")
+    spec["ipFamilyPolicy"] = policy
     wrong: list[FieldError] = []
     cluster_ips(wrong, spec)
-    errors = wrong or _choose_families(allocators, spec)
-    if errors:
-        return errors
-    if _needs_cluster_ip(spec) and not is_headless(spec):
-        _cluster_ips(taken, spec, had)
-    if _needs_node_ports(spec):
-        _node_ports(taken, spec, had)
-    elif spec.get("type") == "LoadBalancer":
-        for i, port in enumerate(spec.get("ports") or ()):
-            if port.get("nodePort") and not _had_port(had, port["nodePort"]):
-                taken.node_port(f"spec.ports[{i}].nodePort", port["nodePort"])
-    if needs_health_check(spec):
-        wanted, before = spec.get("healthCheckNodePort") or 0, had.get("healthCheckNodePort") or 0
-        if before and wanted != before and needs_health_check(had):
-            words = "cannot change healthCheckNodePort on loadBalancer service with externalTraffic=Local during update"
-            return [field_errors.invalid("spec.healthCheckNodePort", wanted, words)]
-        if not wanted or wanted != before:
-            spec["healthCheckNodePort"] = taken.node_port("spec.healthCheckNodePort", wanted)
-    return []
-
-
-def _choose_families(allocators: ServiceAllocators, spec: Object) -> list[FieldError]:
-    """Fills in ``ipFamilies`` and ``ipFamilyPolicy`` from what the service says and the cluster has."""
-    families, policy, ips = list(spec.get("ipFamilies") or ()), spec.get("ipFamilyPolicy"), list(spec.get("clusterIPs") or ())
+    if wrong:
+        return wrong
+    if had:
+        wrong += _fewer(spec, had, policy)
+    ips, families = list(spec.get("clusterIPs") or ()), list(spec.get("ipFamilies") or ())
+    if policy == "SingleStack":
+        for found, what in ((ips, "cluster IPs"), (families, "IP families")):
+            if len(found) == 2:
+                words = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
+                wrong.append(field_errors.invalid("spec.ipFamilyPolicy", policy, words))
     available = list(allocators.families)
-    if is_headless(spec) and not spec.get("selector"):
+    if not is_headless(spec):
+        for i, ip in enumerate(ips[len(families) :], len(families)):
+            family = "IPv6" if ":" in ip else "IPv4"
+            if family in available:
+                families.append(family)
+            else:
+                wrong.append(field_errors.invalid(f"spec.clusterIPs[{i}]", ips, f"{family} is not configured on this cluster"))
+    if wrong:
+        return wrong
+    if selectorless:
         # nobody but the writer of its endpoints knows which families they have
         families = families or [available[0]]
-        if len(families) < 2 and policy != "SingleStack":
-            families.append("IPv6" if families[0] == "IPv4" else "IPv4")
-        spec["ipFamilies"] = families
-        spec["ipFamilyPolicy"] = policy or ("RequireDualStack" if len(families) == 2 else "SingleStack")
-        return []
-    for i, ip in enumerate(ips):
-        if ip != NO_CLUSTER_IP and i >= len(families):
-            families.append("IPv6" if ":" in ip else "IPv4")
-    for i, family in enumerate(families):
-        if family in ("IPv4", "IPv6") and family not in available:
-            if i == 0 or policy == "RequireDualStack":
-                return [field_errors.invalid(f"spec.ipFamilies[{i}]", family, "not configured on this cluster")]
-    if policy == "RequireDualStack" and len(available) < 2:
-        return [field_errors.invalid("spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services")]
-    policy = policy or ("RequireDualStack" if len(families) == 2 else "SingleStack")
-    families = families or [available[0]]
-    if policy != "SingleStack" and len(families) < 2:
-        families += [family for family in available if family not in families]
-    if policy == "PreferDualStack":
-        families = [family for family in families if family in available]
-    spec["ipFamilies"], spec["ipFamilyPolicy"] = families, policy
-    return []
+    else:
+        if policy == "RequireDualStack" and len(available) < 2:
+            wrong.append(field_errors.invalid("spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services"))
+        for i, family in enumerate(families):
+            if family not in available:
+                wrong.append(field_errors.invalid(f"spec.ipFamilies[{i}]", family, "not configured on this cluster"))
+        families = families or [available[0]]
+    if len(families) < 2 and policy != "SingleStack" and (selectorless or len(available) == 2):
+        families.append("IPv6" if families[0] == "IPv4" else "IPv4")
+    spec["ipFamilies"] = families
+    return wrong
+
+
+def _fewer(spec: Object, had: Object, policy: str) -> list[FieldError]:
+    """An update that names fewer addresses or families than there were: what the policy SingleStack alone may do, which by itself
+    lets go of the second ones."""
+    wrong = []
+    for field, what in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
+        now, was = list(spec.get(field) or ()), list(had.get(field) or ())
+        if policy == "SingleStack":
+            if now == was and len(now) > 1:
+                spec[field] = now[:1]
+        elif now and len(now) < len(was):
+            words = f"must be 'SingleStack' to release the secondary {what}"
+            wrong.append(field_errors.invalid("spec.ipFamilyPolicy", policy, words))
+    return wrong
 
 
 def _cluster_ips(taken: _Taken, spec: Object, had: Object) -> None:
-    old = set(had.get("clusterIPs") or ())
+    """For each family that has none. The first of an update is as it was, or validation refuses it."""
+    old = list(had.get("clusterIPs") or ()) if _needs_cluster_ip(had) else []
     ips = list(spec.get("clusterIPs") or ())
     for i, family in enumerate(spec["ipFamilies"]):
-        wanted = ips[i] if i < len(ips) else ""
-        if wanted in old and wanted:
+        if i < len(old):
             continue
-        ip = taken.cluster_ip(f"spec.clusterIPs[{i}]" if wanted else "spec.clusterIPs", family, wanted)
-        ips[i:] = [ip, *ips[i + 1 :]]
-    spec["clusterIPs"] = ips
-    spec["clusterIP"] = ips[0]
-
-
-def _had_port(had: Object, node_port: int) -> bool:
-    return any(port.get("nodePort") == node_port for port in had.get("ports") or ())
+        ips += [""] * (i + 1 - len(ips))
+        ips[i] = taken.cluster_ip(family, ips[i], ips)
+    if ips:
+        spec["clusterIPs"] = ips
+        if not old:
+            spec["clusterIP"] = ips[0]
 
 
 def _node_ports(taken: _Taken, spec: Object, had: Object) -> None:
-    """Those that are asked for first, so that none of them is given to another port of the service; then one for each port number
-    that has none: a number that is served over two protocols has the same one in both."""
-    ports = spec.get("ports") or ()
-    mine: set[int] = set()
+    """A new service has one port for a number, over whatever protocols it is served; an update gives each that has none its own.
+    Those that are asked for come first, so that none of them is given to another port of the service."""
+    ports, old = spec.get("ports") or (), _node_ports_of(had)
+    mine: set[tuple[int, int]] = set()
     by_number: dict[int, int] = {}
     for i, port in enumerate(ports):
-        wanted = port.get("nodePort") or 0
-        if not wanted:
-            continue
-        if wanted not in mine and not _had_port(had, wanted):
-            taken.node_port(f"spec.ports[{i}].nodePort", wanted)
-        mine.add(wanted)
-        by_number.setdefault(port.get("port") or 0, wanted)
+        wanted, number = port.get("nodePort") or 0, port.get("port") or 0
+        key = (0, wanted) if had else (number, wanted)
+        if wanted and key not in mine:
+            if wanted not in old:
+                taken.node_port(f"spec.ports[{i}].nodePort", wanted)
+            mine.add(key)
+        if wanted:
+            by_number.setdefault(number, wanted)
+    if not _allocates_node_ports(spec):
+        return
     for i, port in enumerate(ports):
         number = port.get("port") or 0
         if not port.get("nodePort"):
-            if number not in by_number:
+            if had or number not in by_number:
                 by_number[number] = taken.node_port(f"spec.ports[{i}].nodePort", 0)
             port["nodePort"] = by_number[number]

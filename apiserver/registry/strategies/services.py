@@ -25,7 +25,6 @@ class ServiceStrategy(Strategy):
         obj["status"] = {"loadBalancer": {}}
         spec = obj["spec"]
         service_allocation.same_cluster_ips(spec, {})
-        service_allocation.drop_unused(spec, {})
         if context.allocators is not None:
             service_allocation.allocate(context, obj, {})
 
@@ -37,9 +36,9 @@ class ServiceStrategy(Strategy):
         spec, had = new["spec"], old.get("spec") or {}
         service_allocation.patch_allocated(spec, had)
         service_allocation.same_cluster_ips(spec, had)
-        service_allocation.drop_unused(spec, had)
         if context.allocators is not None:
             service_allocation.allocate(context, new, had)
+        service_allocation.drop_unused(new, had)
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return services.update(new, old)

@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
 from apiserver.registry.validation import formats
-from apiserver.registry.validation.common import IMMUTABLE, Errors, checked, each, labels, one_of
+from apiserver.registry.validation.common import IMMUTABLE, Errors, checked, each, known_value, labels, one_of
 
 Part = Mapping[str, Any]
 
@@ -167,6 +167,6 @@ def _slice_ports(out: Errors, ports: Sequence[Part]) -> None:
         if name in seen:
             out.append(duplicate(f"ports[{i}].name", name))
         seen.add(name)
-        one_of(out, f"ports[{i}].protocol", port.get("protocol"), _PROTOCOLS)
+        known_value(out, f"ports[{i}].protocol", port.get("protocol") or "", _PROTOCOLS)
         if (protocol := port.get("appProtocol")) is not None:
             checked(out, f"ports[{i}].appProtocol", protocol, names.qualified_name)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from apiserver.machinery import names
+from apiserver.machinery import go_json, names
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, required, too_long
 from apiserver.machinery.quantity import NANOS
 from apiserver.registry.validation import formats, quantities, scheduling
@@ -100,11 +98,15 @@ def _secret_type(out: Errors, obj: Part, data: Part) -> None:
 
 
 def _not_a_json_object(encoded: str) -> str | None:
+    """What Go's decoder of JSON says of the text, None if it is an object (or null)."""
     try:
-        found = json.loads(base64.b64decode(encoded or ""))
-    except (ValueError, binascii.Error):
-        return "invalid character in the secret's content, or its end came too early"
-    return None if found is None or isinstance(found, dict) else "json: cannot unmarshal into a map"
+        found = go_json.decode_json(base64.b64decode(encoded or ""))
+    except go_json.GoError as error:
+        return str(error)
+    if found is None or isinstance(found, dict):
+        return None
+    kind = {bool: "bool", str: "string", list: "array"}.get(type(found), "number")
+    return f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
 
 
 def secret_update(new: Part, old: Part) -> list[FieldError]:

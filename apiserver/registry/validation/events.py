@@ -25,12 +25,19 @@ _UNCHANGED = (
     "related", "reportingComponent", "reportingInstance",
 )  # fmt: skip
 
+#: what Go shows of a field that is not set, where that is not ""
+_EMPTY: dict[str, Any] = {
+    "involvedObject": {}, "source": {}, "count": 0, "related": None, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None,
+}  # fmt: skip
+
 
 def create(obj: Part) -> list[FieldError]:
     out: Errors = []
     _any_version(out, obj)
     if _is_core(obj):
         return out
+    if name := (obj.get("metadata") or _NOTHING).get("name"):
+        checked(out, "metadata.name", name, names.dns1123_subdomain)
     _series(out, obj)
     if not obj.get("eventTime"):
         out.append(required("eventTime"))
@@ -54,7 +61,8 @@ def update(new: Part, old: Part) -> list[FieldError]:
     if new.get("series") != old.get("series"):
         _series(out, new)
     for field in _UNCHANGED:
-        immutable(out, _shown(field), _field(new, field), _field(old, field))
+        empty = _EMPTY.get(field, "")
+        immutable(out, _shown(field), _field(new, field) or empty, _field(old, field) or empty)
     return out
 
 

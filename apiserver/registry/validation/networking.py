@@ -166,7 +166,7 @@ def ingress_class(obj: Part) -> list[FieldError]:
 def ingress_class_update(new: Part, old: Part) -> list[FieldError]:
     out: Errors = []
     have, had = new.get("spec") or _NOTHING, old.get("spec") or _NOTHING
-    immutable(out, "spec.controller", have.get("controller"), had.get("controller"))
+    immutable(out, "spec.controller", have.get("controller") or "", had.get("controller") or "")
     return out + ingress_class(new)
 
 

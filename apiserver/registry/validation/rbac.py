@@ -26,7 +26,7 @@ def role(obj: Part, *, namespaced: bool) -> list[FieldError]:
         for i, selector in each(out, selectors):
             label_selector(out, f"{path}[{i}]", selector)
             if not selector_is_valid(selector):
-                out.append(invalid(f"{path}[{i}]", dict(selector), "invalid label selector."))
+                out.append(invalid(f"{path}[{i}]", None, "invalid label selector."))
     return out
 
 

@@ -184,8 +184,6 @@ def topology_spread(out: Errors, path: str, found: Sequence[Part]) -> None:
         key = constraint.get("topologyKey") or ""
         if not key:
             out.append(required(f"{at}.topologyKey", "can not be empty"))
-        else:
-            label_key(out, f"{at}.topologyKey", key)
         action = constraint.get("whenUnsatisfiable") or ""
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             out.append(not_supported(f"{at}.whenUnsatisfiable", action, ["DoNotSchedule", "ScheduleAnyway"]))

@@ -12,7 +12,6 @@ from apiserver.registry.validation.common import Errors, checked, each, labels, 
 
 Part = Mapping[str, Any]
 
-KUBELET_PORT = 10250
 AFFINITY_SECONDS_MAX = 86400
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -32,13 +31,19 @@ def needs_health_check(spec: Part) -> bool:
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
+def externally_accessible(spec: Part) -> bool:
+    kind = spec.get("type")
+    return kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
+
+
 def create(obj: Part) -> list[FieldError]:
     out: Errors = []
     spec = obj.get("spec") or _NOTHING
     kind, headless, ports = spec.get("type") or "", is_headless(spec), spec.get("ports") or ()
+    _topology_annotations(out, (obj.get("metadata") or _NOTHING).get("annotations") or _NOTHING)
     if not ports and not headless and kind != "ExternalName":
         out.append(required("spec.ports"))
-    _by_type(out, spec, kind, headless, ports)
+    _by_type(out, spec, kind, headless)
     seen: set[str] = set()
     for i, port in each(out, ports):
         _port(out, f"spec.ports[{i}]", port, len(ports) > 1, seen)
@@ -59,12 +64,16 @@ def create(obj: Part) -> list[FieldError]:
     return out
 
 
-def _by_type(out: Errors, spec: Part, kind: str, headless: bool, ports: Sequence[Part]) -> None:
+def _topology_annotations(out: Errors, annotations: Part) -> None:
+    """The older name of the annotation may stand beside the newer one, with the same value."""
+    older, newer = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
+    if older in annotations and newer in annotations and annotations[older] != annotations[newer]:
+        words = f"must match annotations[{older}] when both are specified"
+        out.append(invalid(f"metadata.annotations[{newer}]", annotations[newer], words))
+
+
+def _by_type(out: Errors, spec: Part, kind: str, headless: bool) -> None:
     if kind == "LoadBalancer":
-        for i, port in each(out, ports):
-            if port.get("port") == KUBELET_PORT:
-                words = f"may not expose port {KUBELET_PORT} externally since it is used by kubelet"
-                out.append(invalid(f"spec.ports[{i}]", KUBELET_PORT, words))
         if headless:
             out.append(invalid("spec.clusterIPs[0]", NO_CLUSTER_IP, "may not be set to 'None' for LoadBalancer services"))
     elif kind == "NodePort":
@@ -190,35 +199,29 @@ def _load_balancer(out: Errors, obj: Part, spec: Part, kind: str) -> None:
             out.append(forbidden("spec.LoadBalancerSourceRanges", "may only be used when `type` is 'LoadBalancer'"))
         for i, entry in each(out, ranges):
             for message in formats.cidr(entry.strip()):
-                out.append(invalid(f"spec.LoadBalancerSourceRanges[{i}]", entry, message))
+                out.append(invalid(f"spec.LoadBalancerSourceRanges[{i}]", entry.strip(), message))
     elif annotation in annotations:
         path, value = f"metadata.annotations[{annotation}]", annotations[annotation]
         if kind != "LoadBalancer":
             out.append(forbidden(path, "may only be used when `type` is 'LoadBalancer'"))
         for entry in value.strip().split(",") if value.strip() else ():
-            if formats.cidr(entry.strip()):
-                words = "must be a list of IP ranges. For example, 10.240.0.0/24,10.250.0.0/24 "
-                out.append(invalid(path, value, words))
-                break
+            for message in formats.cidr(entry.strip()):
+                out.append(invalid(path, entry.strip(), message))
     if spec.get("allocateLoadBalancerNodePorts") is not None and kind != "LoadBalancer":
         out.append(forbidden("spec.allocateLoadBalancerNodePorts", "may only be used when `type` is 'LoadBalancer'"))
     if kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is None:
         out.append(required("allocateLoadBalancerNodePorts"))
     if (load_balancer := spec.get("loadBalancerClass")) is not None:
-        if kind != "LoadBalancer":
+        if kind == "LoadBalancer":
+            checked(out, "spec.loadBalancerClass", load_balancer, names.qualified_name)
+        else:
             out.append(forbidden("spec.loadBalancerClass", "may only be used when `type` is 'LoadBalancer'"))
-        checked(out, "spec.loadBalancerClass", load_balancer, names.qualified_name)
 
 
 def _traffic(out: Errors, spec: Part, kind: str) -> None:
-    policy, exposed = (
-        spec.get("externalTrafficPolicy"),
-        kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs"))),
-    )
-    health = spec.get("healthCheckNodePort") or 0
-    if exposed:
-        if policy:
-            one_of(out, "spec.externalTrafficPolicy", policy, _TRAFFIC_POLICIES)
+    policy, health = spec.get("externalTrafficPolicy"), spec.get("healthCheckNodePort") or 0
+    if externally_accessible(spec):
+        one_of(out, "spec.externalTrafficPolicy", policy, _TRAFFIC_POLICIES)
     elif policy:
         out.append(invalid("spec.externalTrafficPolicy", policy, "may only be set for externally-accessible services"))
     if not needs_health_check(spec) and health:
@@ -247,6 +250,8 @@ def update(new: Part, old: Part) -> list[FieldError]:
         if had.get("loadBalancerClass") != have.get("loadBalancerClass"):
             words = "may not change once set"
             out.append(invalid("spec.loadBalancerClass", have.get("loadBalancerClass"), words))
+    if needs_health_check(have) and needs_health_check(had) and have.get("healthCheckNodePort") != had.get("healthCheckNodePort"):
+        out.append(forbidden("spec.healthCheckNodePort", "field is immutable"))
     return out + create(new)
 
 
@@ -265,30 +270,32 @@ def _changed_addresses(out: Errors, have: Part, had: Part) -> None:
             out.append(invalid("spec.clusterIPs[0]", new, "primary clusterIP can not be unset"))
         elif new[0] != old[0]:
             out.append(invalid("spec.clusterIPs[0]", new, "may not change once set"))
-        if len(new) == 1 and have.get("ipFamilyPolicy") != "SingleStack":
-            words = "must be set to 'SingleStack' when releasing the secondary clusterIP"
-            out.append(invalid("spec.ipFamilyPolicy", have.get("ipFamilyPolicy"), words))
+        _released(out, len(new), have, "clusterIP")
     elif old and new[0] != old[0]:
         out.append(invalid("spec.clusterIPs[0]", new, "may not change once set"))
 
 
 def _changed_families(out: Errors, have: Part, had: Part) -> None:
+    """As for addresses. Of a headless service, or one that becomes or was one, they may change freely."""
     if is_headless(have) or is_headless(had):
         return
-    new, old = list(have.get("ipFamilies") or ()), list(had.get("ipFamilies") or ())
+    new, old, ips = list(have.get("ipFamilies") or ()), list(had.get("ipFamilies") or ()), list(have.get("clusterIPs") or ())
     if len(new) == len(old):
-        if new != old:
+        for _ in (now for now, was in zip(new, old, strict=True) if now != was):
             out.append(invalid("spec.ipFamilies[0]", new, "may not change once set"))
-    elif len(new) < len(old):
-        if not new:
-            out.append(invalid("spec.ipFamilies[0]", new, "primary ipFamily can not be unset"))
-        elif new[0] != old[0]:
-            out.append(invalid("spec.ipFamilies[0]", new, "may not change once set"))
-        if len(new) == 1 and have.get("ipFamilyPolicy") != "SingleStack":
-            words = "must be set to 'SingleStack' when releasing the secondary ipFamily"
-            out.append(invalid("spec.ipFamilyPolicy", have.get("ipFamilyPolicy"), words))
-    elif old and new[0] != old[0]:
-        out.append(invalid("spec.ipFamilies[0]", new, "may not change once set"))
+        return
+    if len(new) < len(old) and not ips:
+        out.append(invalid("spec.ipFamilies[0]", new, "primary ipFamily can not be unset"))
+    if new and old and new[0] != old[0]:
+        out.append(invalid("spec.ipFamilies[0]", ips, "may not change once set"))
+    if len(new) < len(old):
+        _released(out, len(new), have, "ipFamily")
+
+
+def _released(out: Errors, left: int, have: Part, what: str) -> None:
+    if left == 1 and have.get("ipFamilyPolicy") != "SingleStack":
+        words = f"must be set to 'SingleStack' when releasing the secondary {what}"
+        out.append(invalid("spec.ipFamilyPolicy", have.get("ipFamilyPolicy"), words))
 
 
 def status_update(new: Part, old: Part) -> list[FieldError]:

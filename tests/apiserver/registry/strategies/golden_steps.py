@@ -126,6 +126,10 @@ class Server:
             if field in old["metadata"]:
                 metadata[field] = old["metadata"][field]
         strategy.default(new)
+        if info.kind == "Pod":
+            for field in ("priority", "preemptionPolicy"):
+                if field in old["spec"]:
+                    new["spec"].setdefault(field, old["spec"][field])
         strategy.prepare_for_update(context, new, old)
         errors = object_meta_validation.validate_update(new, old) + strategy.validate_update(context, new, old)
         assert old == kept, "the old object was changed"
@@ -154,10 +158,12 @@ def _admit_pod(obj: Object) -> None:
     spec = obj["spec"]
     spec.setdefault("serviceAccountName", "default")
     spec["priority"], spec["preemptionPolicy"] = 0, "PreemptLowerPriority"
-    spec["tolerations"] = (spec.get("tolerations") or []) + [
-        {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        for state in ("not-ready", "unreachable")
-    ]
+    tolerations = list(spec.get("tolerations") or ())
+    for state in ("not-ready", "unreachable"):
+        toleration = {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        if toleration not in tolerations:
+            tolerations.append(toleration)
+    spec["tolerations"] = tolerations
 
 
 def _by_name(old: Any, patch: Any) -> Any:

@@ -49,7 +49,7 @@ def test_addresses_differ_and_a_wanted_one_is_given_once() -> None:
         service(allocators, clusterIP=free)
     assert refused.value.code == 422
     why = f"failed to allocate IP {free}: provided IP is already allocated"
-    words = f'Service "a" is invalid: spec.clusterIPs[0]: Invalid value: ["{free}"]: {why}'
+    words = f'Service "a" is invalid: spec.clusterIPs: Invalid value: ["{free}"]: {why}'
     assert refused.value.message == words
     with pytest.raises(StatusError, match=r"is not in the valid range\. The range of valid IPs is 10\.96\.0\.0/24"):
         service(allocators, clusterIP="10.1.1.1")
@@ -171,7 +171,7 @@ def test_a_change_of_type_takes_and_gives() -> None:
     back = changed(external, type="ClusterIP")
     assert update_errors(SERVICES, back, external, allocators) == []
     assert back["spec"]["clusterIP"]
-    assert "externalName" not in back["spec"]
+    assert back["spec"]["externalName"] == "db.example.com", "as on a real server: it is not of a kind that was given"
 
 
 def test_restoring_forgets_all_but_what_services_have() -> None:
@@ -189,7 +189,6 @@ def test_restoring_forgets_all_but_what_services_have() -> None:
 @pytest.mark.parametrize(
     ("spec", "wanted"),
     [
-        ({"type": "LoadBalancer", "ports": [{"port": 10250}]}, "spec.ports[0]: Invalid value: 10250: may not expose port 10250 externally"),
         ({"type": "NodePort", "clusterIP": "None"}, "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort"),
         (
             {"externalTrafficPolicy": "Local"},
@@ -237,3 +236,85 @@ def test_endpoint_slices() -> None:
     assert not slices.spec_changed(relabelled, made)
     relabelled["metadata"]["labels"] = {"x": "y"}
     assert slices.spec_changed(relabelled, made)
+
+
+def refusals(new: Object, old: Object, allocators: MemoryServiceAllocators) -> list[str]:
+    try:
+        return update_errors(SERVICES, new, old, allocators)
+    except StatusError as error:
+        return [f"{cause['field']}: {cause['message']}" for cause in error.status["details"]["causes"]]
+
+
+def test_a_service_gets_and_gives_up_its_second_family() -> None:
+    allocators = dual()
+    old = service(allocators)
+    both = changed(old, ipFamilyPolicy="PreferDualStack")
+    assert update_errors(SERVICES, both, old, allocators) == []
+    assert both["spec"]["ipFamilies"] == ["IPv4", "IPv6"]
+    assert both["spec"]["clusterIPs"][0] == old["spec"]["clusterIP"]
+    assert ":" in both["spec"]["clusterIPs"][1]
+    one = changed(both, ipFamilyPolicy="SingleStack")
+    assert update_errors(SERVICES, one, both, allocators) == []
+    assert one["spec"]["clusterIPs"] == old["spec"]["clusterIPs"]
+    assert one["spec"]["ipFamilies"] == ["IPv4"]
+    fewer = changed(both, clusterIPs=both["spec"]["clusterIPs"][:1])
+    assert refusals(fewer, both, allocators) == [
+        "spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be 'SingleStack' to release the secondary cluster IP"
+    ]
+    turned = changed(
+        both, ipFamilies=["IPv6", "IPv4"], clusterIPs=both["spec"]["clusterIPs"][::-1], clusterIP=both["spec"]["clusterIPs"][1]
+    )
+    assert [words.split(":")[0] for words in refusals(turned, both, allocators)] == [
+        "spec.clusterIPs[0]",
+        "spec.clusterIPs[1]",
+        "spec.ipFamilies[0]",
+        "spec.ipFamilies[0]",
+    ]
+
+
+def test_one_family_with_two_addresses_is_refused() -> None:
+    with pytest.raises(StatusError) as refused:
+        service(dual(), ipFamilyPolicy="SingleStack", ipFamilies=["IPv4", "IPv6"])
+    assert refused.value.message.endswith("must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified")
+    with pytest.raises(StatusError, match="IPv6 is not configured on this cluster"):
+        service(single(), clusterIP="fd00::5")
+
+
+def test_an_update_to_an_unknown_type_speaks_of_the_type_alone() -> None:
+    allocators = single()
+    old = service(allocators)
+    assert refusals(changed(old, type="Other"), old, allocators) == [
+        'spec.type: Unsupported value: "Other": supported values: "ClusterIP", "ExternalName", "LoadBalancer", "NodePort"'
+    ]
+
+
+def test_a_node_port_is_given_to_one_number_of_a_new_service() -> None:
+    ports = [{"name": "t", "port": 80, "nodePort": 30001}, {"name": "u", "port": 81, "protocol": "UDP", "nodePort": 30001}]
+    with pytest.raises(StatusError, match=r"spec\.ports\[1\]\.nodePort: Invalid value: 30001: provided port is already allocated"):
+        service(single(), type="NodePort", ports=ports)
+    ports[1]["port"] = 80
+    assert [port["nodePort"] for port in service(single(), type="NodePort", ports=ports)["spec"]["ports"]] == [30001, 30001]
+
+
+def test_what_is_of_a_balancer_alone_goes_with_it() -> None:
+    allocators = single()
+    old = service(allocators, type="LoadBalancer", externalTrafficPolicy="Local")
+    old["status"] = {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
+    moved = changed(old, healthCheckNodePort=30099)
+    assert refusals(moved, old, allocators) == ["spec.healthCheckNodePort: Forbidden: field is immutable"]
+    plain = changed(old, type="ClusterIP")
+    assert update_errors(SERVICES, plain, old, allocators) == []
+    assert plain["status"] == {"loadBalancer": {}}
+    assert old["status"]["loadBalancer"]["ingress"]
+    assert not {"healthCheckNodePort", "allocateLoadBalancerNodePorts", "externalTrafficPolicy"} & set(plain["spec"])
+
+
+def test_both_names_of_the_topology_annotation_say_the_same() -> None:
+    obj = of({"ports": PORTS})
+    obj["metadata"]["annotations"] = {
+        "service.kubernetes.io/topology-mode": "Auto",
+        "service.kubernetes.io/topology-aware-hints": "x",
+    }
+    assert [words.split(": ")[-1] for words in create_errors(SERVICES, obj)] == [
+        "must match annotations[service.kubernetes.io/topology-aware-hints] when both are specified"
+    ]
