@@ -131,7 +131,7 @@ def _workload(obj: Object) -> Object:
     spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in ("rollbackTo", "templateGeneration")}
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     if "selector" not in spec and labels:
-        spec["selector"] = {"matchLabels": dict(labels)}
+        spec["selector"] = {"matchLabels": {**labels}}
     return {**obj, "spec": spec}
 
 
@@ -139,7 +139,7 @@ def _workload(obj: Object) -> Object:
 
 
 def _ingress(obj: Object) -> Object:
-    spec = dict(obj.get("spec") or {})
+    spec = {**(obj.get("spec") or {})}
     if "backend" in spec:
         spec["defaultBackend"] = _backend(spec.pop("backend"))
     if "rules" in spec:
@@ -175,7 +175,7 @@ _SELECTS_NOTHING = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
 
 
 def _disruption_budget(obj: Object) -> Object:
-    spec = dict(obj.get("spec") or {})
+    spec = {**(obj.get("spec") or {})}
     selector = spec.get("selector")
     if selector is not None and not any(selector.values()):
         spec["selector"] = {"matchExpressions": [{"key": _SELECTS_NOTHING, "operator": "Exists"}]}
@@ -194,7 +194,7 @@ def _endpoint_slice(obj: Object) -> Object:
 def _endpoint(endpoint: Object) -> Object:
     if not endpoint.get("topology"):
         return {key: value for key, value in endpoint.items() if key != "topology"}
-    found, topology = dict(endpoint), dict(endpoint["topology"])
+    found, topology = {**endpoint}, {**endpoint["topology"]}
     del found["topology"]
     if _ZONE in topology:
         found["zone"] = topology.pop(_ZONE)
@@ -225,7 +225,7 @@ def _subject(subject: Object) -> Object:
 
 
 def _runtime_class(obj: Object) -> Object:
-    spec = dict(obj.get("spec") or {})
+    spec = {**(obj.get("spec") or {})}
     found = {key: value for key, value in obj.items() if key != "spec"}
     found["handler"] = spec.pop("runtimeHandler", "")
     return {**found, **spec}
@@ -235,7 +235,7 @@ def _runtime_class(obj: Object) -> Object:
 
 
 def _definition(obj: Object) -> Object:
-    spec = dict(obj.get("spec") or {})
+    spec = {**(obj.get("spec") or {})}
     version = spec.pop("version", "")
     versions = spec.get("versions") or [{"name": version, "served": True, "storage": True}]
     schema = (spec.pop("validation", None) or {}).get("openAPIV3Schema")
