@@ -52,6 +52,9 @@ class Access:
     cached: CachedObjects
     #: those that verify ServiceAccount tokens
     public_keys: tuple[service_account.PublicKey, ...]
+    #: of ServiceAccount tokens, 0 for no limit; whether automatically mounted ones work for longer than they say
+    token_expiration_seconds_max: int = 0
+    extends_tokens: bool = True
     #: ends the connections to servers that are asked
     closing: tuple[Close, ...] = ()
 
@@ -60,7 +63,16 @@ class Access:
             await close()
 
     async def issue_token(self, body: Object, account: Object, context: RequestContext) -> Object:
-        return token_request.create_token(body, account, self.issuer, self.cached, self.audiences)
+        return token_request.create_token(
+            body,
+            account,
+            self.issuer,
+            self.cached,
+            self.audiences,
+            expiration_seconds_max=self.token_expiration_seconds_max,
+            extends=self.extends_tokens,
+            warn=context.warn,
+        )
 
 
 def build_access(config: ServerConfig, registry: Registry) -> Access:
@@ -74,7 +86,9 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
     tokens: list[TokenAuthenticator] = []
     if config.token_auth_file is not None:
         tokens.append(TokenFileAuthenticator.from_file(config.token_auth_file, audiences))
-    tokens.append(ServiceAccountAuthenticator(keys, config.service_account_issuer, audiences, cached, time.time))
+    issuers, lookup = config.service_account_issuer, config.service_account_lookup
+    service_accounts = ServiceAccountAuthenticator(keys, issuers, audiences, cached, time.time, looks_up_legacy=lookup)
+    tokens.append(service_accounts)
     if config.enable_bootstrap_token_auth:
         tokens.append(BootstrapTokenAuthenticator(cached, time.time, audiences))
     tokens.append(jwt_issuers)
@@ -109,6 +123,8 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
         audiences=audiences,
         cached=cached,
         public_keys=tuple(keys),
+        token_expiration_seconds_max=config.service_account_max_token_expiration_seconds,
+        extends_tokens=config.service_account_extend_token_expiration,
         closing=tuple(closing),
     )
 

@@ -23,13 +23,11 @@ _RBAC_GROUP = "rbac.authorization.k8s.io"
 Prepared = tuple[str, str, dict[str, object]]
 
 
-async def create_system_objects(registry: Registry, service_cluster_ip_range: str, port: int, *, client_ca: str = "") -> int:
-    """Create what is missing, and bring RBAC's objects up to date; how many objects were written. ``client_ca``: PEM text."""
+async def create_system_objects(registry: Registry, service_cluster_ip_range: str, port: int) -> int:
+    """Create what is missing, and bring RBAC's objects up to date; how many objects were written."""
     cached = CachedObjects(registry)
     wanted: list[tuple[str, str, Object]] = [("", "namespaces", _namespace(name)) for name in SYSTEM_NAMESPACES]
     wanted += [("scheduling.k8s.io", "priorityclasses", objects.deep_copy(obj)) for obj in SYSTEM_PRIORITY_CLASSES]
-    if client_ca:
-        wanted.append(("", "configmaps", _authentication_config(client_ca)))
     network = ipaddress.ip_network(service_cluster_ip_range.split(",")[0])
     wanted.append(("", "services", _kubernetes_service(str(network[1]), port)))
     changed = 0
@@ -79,12 +77,6 @@ def _object(api_version: str, kind: str, name: str, namespace: str = "", **more:
 
 def _namespace(name: str) -> Object:
     return _object("v1", "Namespace", name, spec={"finalizers": ["kubernetes"]}, status={"phase": "Active"})
-
-
-def _authentication_config(client_ca: str) -> Object:
-    """How further API servers (metrics-server, …) learn whose client certificates to trust; role
-    ``extension-apiserver-authentication-reader`` lets them."""
-    return _object("v1", "ConfigMap", "extension-apiserver-authentication", "kube-system", data={"client-ca-file": client_ca})
 
 
 _LABELS = {"component": "apiserver", "provider": "kubernetes"}

@@ -256,10 +256,11 @@ class ApiServer:
         from apiserver.discovery import issuer_routes, openapi_routes
         from apiserver.discovery import routes as discovery_routes
 
+        config = self.config
         app = FastAPI(title="Sampan", openapi_url=None, docs_url=None, redoc_url=None)
         app.include_router(discovery_routes.router(self.table))
         app.include_router(openapi_routes.router(self.table, self.schemas))
-        app.include_router(issuer_routes.router(self.config.service_account_issuer[0], self.access.public_keys))
+        app.include_router(issuer_routes.router(config.service_account_issuer[0], self.access.public_keys, config.service_account_jwks_uri))
         if self.dispatcher is not None:
             from apiserver.discovery import flow_control_routes
 
@@ -299,19 +300,20 @@ class ApiServer:
         return dataclasses.replace(found, elsewhere={place: n for place, n in found.elsewhere.items() if place not in waiting})
 
     async def _make_system(self, address: str, port: int) -> None:
+        from apiserver.authentication_trust import AuthenticationTrust
         from apiserver.bootstrap import create_system_objects
         from apiserver.kubernetes_endpoints import ApiAddress, KubernetesEndpoints
 
         services = self.registry.storage("", "services")
         self.allocators.restore(obj.decode() for obj in services.cache.values())
         services.cache.observe(self._service_changed)
-        ca = self.config.client_ca_file
-        client_ca = ca.read_text(encoding="utf-8") if ca is not None else ""
         cidr = self.config.service_cluster_ip_range
         configuration = self.config.model_dump(mode="json")
+        self._trust = AuthenticationTrust(self.registry, self.config, time.time, (errors.StoreError,))
         self._endpoints = KubernetesEndpoints(self.registry, ApiAddress(address, port), self._is_only_server, (errors.StoreError,))
-        await self._now_or_later(lambda: create_system_objects(self.registry, cidr, port, client_ca=client_ca))
+        await self._now_or_later(lambda: create_system_objects(self.registry, cidr, port))
         await self._now_or_later(self.flow_objects.keep)
+        await self._now_or_later(self._trust.keep)
         await self._now_or_later(self._keep_endpoints)
         await self._now_or_later(services.restore_claims)
         await self._now_or_later(lambda: self.objects.write_configuration(self.config.store.name, configuration))
@@ -364,7 +366,7 @@ class ApiServer:
         if self.encryption is not None:
             beside.append(asyncio.create_task(self.encryption.run(self.objects)))
         if not self.config.read_only:
-            works = (self._endpoints.run, self._do_postponed, self.definitions.run, self.flow_objects.run)
+            works = (self._endpoints.run, self._trust.run, self._do_postponed, self.definitions.run, self.flow_objects.run)
             beside += [asyncio.create_task(work()) for work in works]
             if interval:
                 beside.append(asyncio.create_task(Compactor(self._kv, interval).run()))

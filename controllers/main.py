@@ -45,6 +45,7 @@ class Options:
     cluster_signing_cert_file: Path | None = None
     cluster_signing_key_file: Path | None = None
     cluster_signing_duration_seconds: float = 365 * 86_400.0
+    service_account_private_key_file: Path | None = None
 
 
 def run_controllers(options: Options, on_started: Callable[[], None] | None = None) -> int:
@@ -70,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cluster-signing-cert-file", type=Path)
     parser.add_argument("--cluster-signing-key-file", type=Path)
     parser.add_argument("--cluster-signing-duration", type=float, default=365 * 86_400.0, help="seconds")
+    parser.add_argument("--service-account-private-key-file", type=Path)
     parser.add_argument("--identity", default="", help="in the leader election; a restarted process with the same one goes on at once")
     flags = parser.parse_args(arguments)
     options = Options(
@@ -84,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cluster_signing_cert_file=flags.cluster_signing_cert_file,
         cluster_signing_key_file=flags.cluster_signing_key_file,
         cluster_signing_duration_seconds=flags.cluster_signing_duration,
+        service_account_private_key_file=flags.service_account_private_key_file,
     )
     return _run(_controllers(options), ends_with_stdin=True)
 
@@ -100,6 +103,7 @@ async def _controllers(options: Options, on_started: Callable[[], None] | None =
         cluster_signing_cert_file=options.cluster_signing_cert_file,
         cluster_signing_key_file=options.cluster_signing_key_file,
         cluster_signing_duration=options.cluster_signing_duration_seconds,
+        service_account_private_key_file=options.service_account_private_key_file,
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(manager.run(manager_options, on_started), name="controllers")

@@ -51,6 +51,8 @@ class ManagerOptions:
     cluster_signing_cert_file: Path | None = None
     cluster_signing_key_file: Path | None = None
     cluster_signing_duration: float = 365 * 86_400.0
+    #: signs the tokens of Secrets that ask for one; without it they stay empty
+    service_account_private_key_file: Path | None = None
     scheduler_name: str = "default-scheduler"
     #: of the user system:kube-scheduler; none: the scheduler works as the kubeconfig's user
     scheduler_kubeconfig: Path | None = None

@@ -26,6 +26,7 @@ from controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSet
 from controllers.resourcequota.controller import ResourceQuotaController
 from controllers.scheduler.controller import Scheduler
 from controllers.serviceaccount.controller import RootCAPublisher, ServiceAccountsController
+from controllers.serviceaccount.tokens import Sign, TokensController, TokenSigner
 from controllers.statefulset.controller import StatefulSetController
 from controllers.storageprotection.controller import ClaimProtectionController, VolumeProtectionController
 from controllers.ttlafterfinished.controller import TTLAfterFinishedController
@@ -58,6 +59,10 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: DeploymentController(context)),
     Registration(name="serviceaccount", component="service-account-controller", service_account="service-account-controller",
                  build=lambda context, _: ServiceAccountsController(context)),
+    # the account that would work as one gets its rights by such a token, so it works as the manager itself
+    Registration(name="serviceaccount-token", component="tokens-controller", service_account="",
+                 build=lambda context, options: TokensController(context, options.root_ca(), signer_of(options)),
+                 configured=lambda options: options.service_account_private_key_file is not None),
     Registration(name="root-ca-cert-publisher", component="root-ca-cert-publisher", service_account="root-ca-cert-publisher",
                  build=lambda context, options: RootCAPublisher(context, options.root_ca())),
     Registration(name="job", component="job-controller", service_account="job-controller", build=lambda context, _: JobController(context)),
@@ -98,6 +103,11 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, options: Scheduler(context, options.scheduler_name),
                  own_kubeconfig=lambda options: options.scheduler_kubeconfig),
 )
+
+
+def signer_of(options: ManagerOptions) -> Sign:
+    assert options.service_account_private_key_file is not None, "configured"
+    return TokenSigner(options.service_account_private_key_file).sign
 
 
 def selected(registrations: Iterable[Registration], wanted: tuple[str, ...]) -> list[Registration]:

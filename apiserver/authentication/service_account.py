@@ -144,8 +144,12 @@ class ServiceAccountAuthenticator:
         api_audiences: Sequence[str],
         getter: ObjectGetter,
         now: Callable[[], float],
+        *,
+        looks_up_legacy: bool = True,
     ) -> None:
-        """``now``: seconds since the epoch, wall clock. ``issuers``: the first one signs, all are accepted."""
+        """``now``: seconds since the epoch, wall clock. ``issuers``: the first one signs, all are accepted. ``looks_up_legacy``: whether a
+        token of a Secret ends with its Secret and account; bound ones always do."""
+        self._looks_up_legacy = looks_up_legacy
         self._keys = {key_id_of(key): (key, algorithm_of(key)) for key in keys}
         self._issuers = frozenset(issuers)
         self._api_audiences = tuple(api_audiences)
@@ -177,8 +181,9 @@ class ServiceAccountAuthenticator:
         common = tuple(a for a in wanted if a in verified.audiences)
         if not common:
             raise AuthenticationError(f"token audiences {list(verified.audiences)} is invalid for the target audiences {list(wanted)}")
-        self._check_alive(verified, now)
-        if verified.legacy_secret:
+        if not verified.legacy_secret or self._looks_up_legacy:
+            self._check_alive(verified, now)
+        if verified.legacy_secret and self._looks_up_legacy:
             self._check_legacy_secret(verified, token, now)
         authentication = verified.authentication
         if verified.warn_after and now > verified.warn_after:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from apiserver.admission.interfaces import ObjectGetter
 from apiserver.authentication.service_account import BoundReference, TokenIssuer
@@ -19,9 +19,18 @@ EXTENDED_EXPIRATION_SECONDS = 365 * 24 * 3600
 
 
 def create_token(
-    body: objects.Object, account: objects.Object, issuer: TokenIssuer, getter: ObjectGetter, api_audiences: Sequence[str]
+    body: objects.Object,
+    account: objects.Object,
+    issuer: TokenIssuer,
+    getter: ObjectGetter,
+    api_audiences: Sequence[str],
+    *,
+    expiration_seconds_max: int = 0,
+    extends: bool = True,
+    warn: Callable[[str], object] = lambda _: None,
 ) -> objects.Object:
-    """The answer to a token request for ``account``.
+    """The answer to a token request for ``account``. ``expiration_seconds_max``: longer ones are cut, and ``warn`` is told; 0: none is.
+    ``extends``: automatically mounted tokens work for a year.
 
     Raises StatusError 400, 404, 409 and 422 as the request or its bound object demands.
     """
@@ -32,11 +41,16 @@ def create_token(
     seconds = EXPIRATION_SECONDS_DEFAULT if seconds is None else int(seconds)
     if errors := _expiration_errors(seconds):
         raise status.invalid("authentication.k8s.io", "TokenRequest", "", errors)
+    if expiration_seconds_max and seconds > expiration_seconds_max:
+        warn(f"requested expiration of {seconds} seconds shortened to {expiration_seconds_max} seconds")
+        seconds = expiration_seconds_max
     bound = _bound_reference(spec["boundObjectRef"], namespace, name, getter) if spec.get("boundObjectRef") else None
     audiences = list(spec.get("audiences") or api_audiences)
     lifetime, warn_after = seconds, 0
-    if bound is not None and bound.kind == "pod" and seconds == INJECTED_EXPIRATION_SECONDS and set(audiences) <= set(api_audiences):
-        lifetime, warn_after = EXTENDED_EXPIRATION_SECONDS, seconds
+    is_injected = bound is not None and bound.kind == "pod" and seconds == INJECTED_EXPIRATION_SECONDS
+    if extends and is_injected and set(audiences) <= set(api_audiences):
+        longest = EXTENDED_EXPIRATION_SECONDS
+        lifetime, warn_after = min(longest, expiration_seconds_max) if expiration_seconds_max else longest, seconds
     # taken before the token is made, so that what is told is never later than what holds
     expires_at = datetime.datetime.fromtimestamp(int(issuer.now()) + seconds, datetime.UTC)
     token = issuer.issue(account, audiences, lifetime, bound, warn_after)

@@ -178,6 +178,7 @@ def _controllers(parsed: argparse.Namespace) -> int:
             cluster_signing_cert_file=authority.certificate if authority else None,
             cluster_signing_key_file=authority.key if authority else None,
             cluster_signing_duration_seconds=parsed.cluster_signing_duration,
+            service_account_private_key_file=None if parsed.kubeconfig else open_pki(parsed.data_dir.absolute()).service_account_key().key,
         ),
         lambda: _say("controllers run. Stop with Ctrl-C."),
     )

@@ -258,6 +258,8 @@ def controllers_command(flags: argparse.Namespace, data_dir: Path, server: str) 
     command.append(f"--controllers={','.join(flags.controllers)}")
     authority = open_pki(data_dir).ca
     command += ["--cluster-signing-cert-file", str(authority.certificate), "--cluster-signing-key-file", str(authority.key)]
+    signing_key = flags.service_account_signing_key_file or open_pki(data_dir).service_account_key().key
+    command += ["--service-account-private-key-file", str(signing_key)]
     command += ["--cluster-signing-duration", str(flags.cluster_signing_duration)]
     # On an external etcd servers of one name may run on several machines: only one of them has this address.
     where = f"-{socket.gethostname()}-{server.rpartition(':')[2]}" if flags.etcd_servers else ""

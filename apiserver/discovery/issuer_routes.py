@@ -28,7 +28,8 @@ _HEADERS = {"Cache-Control": "public, max-age=3600"}
 _CURVES = {"secp256r1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"}
 
 
-def router(issuer: str, keys: Sequence[PublicKey]) -> APIRouter:
+def router(issuer: str, keys: Sequence[PublicKey], keys_url: str = "") -> APIRouter:
+    """``keys_url``: where others are told to find the keys, "" for here."""
     algorithms = sorted({algorithm_of(key) for key in keys})
     key_set = orjson.dumps({"keys": [web_key(key) for key in keys]})
 
@@ -36,7 +37,7 @@ def router(issuer: str, keys: Sequence[PublicKey]) -> APIRouter:
         host, port = request.scope.get("server") or ("127.0.0.1", 443)
         document = {
             "issuer": issuer,
-            "jwks_uri": f"https://{host}:{port}{_KEYS_PATH}",
+            "jwks_uri": keys_url or f"https://{host}:{port}{_KEYS_PATH}",
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": algorithms,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jwt
 import pytest
@@ -37,8 +37,11 @@ def config(directory: Path, issuer: Issuer, **more: Any) -> ServerConfig:
 
 
 class Asked:
+    made: ClassVar[list[JwtIssuers]] = []
+
     def __init__(self, issuers: JwtIssuers) -> None:
         self.issuers = issuers
+        self.made.append(issuers)
 
     async def __call__(self, token: str) -> TokenAuthentication | None:
         return await settled(lambda: self.issuers.authenticate_token(token))
@@ -53,6 +56,13 @@ class Asked:
 @pytest.fixture
 def asked(tmp_path: Path, issuer: Issuer) -> Asked:
     return Asked(JwtIssuers(config(tmp_path, issuer, groups_claim="groups", groups_prefix="oidc:"), ("api",)))
+
+
+@pytest.fixture(autouse=True)
+async def closing() -> AsyncIterator[None]:
+    yield
+    while Asked.made:
+        await Asked.made.pop().close()
 
 
 def now() -> float:
