@@ -19,8 +19,10 @@ from typing import Any
 
 from apiserver import cel
 from apiserver.admission.interfaces import AdmissionAttributes
+from apiserver.admission.questions import UserQuestions
 from apiserver.admission.rule_matching import kind_of
 from apiserver.cel import types as cel_types
+from apiserver.long_runs import INLINE_COST_MAX, LongRunError
 from apiserver.machinery.objects import Object
 from apiserver.resources.resource_info import ResourceInfo
 
@@ -103,12 +105,17 @@ class OutOfBudgetError(Exception):
 
 @dataclass(slots=True)
 class Budget:
-    """Cost units that are left."""
+    """Cost units that are left. Without ``patient`` what takes long ends with LongRunError."""
 
     left: int
+    patient: bool = True
+    spent: int = 0
 
     def spend(self, cost: int) -> None:
-        """Raises OutOfBudgetError."""
+        """Raises OutOfBudgetError and LongRunError."""
+        self.spent += cost
+        if not self.patient and self.spent > INLINE_COST_MAX:
+            raise LongRunError()
         if cost > self.left:
             self.left = -1
             raise OutOfBudgetError()
@@ -170,8 +177,9 @@ class Variables(dict[str, Any]):
     """``variables`` of a policy: each is computed when an expression first asks for it, and then kept. ``cost`` is what they took since
     it was last set to 0."""
 
-    def __init__(self, expressions: Mapping[str, Expression], values: Mapping[str, Any]) -> None:
+    def __init__(self, expressions: Mapping[str, Expression], values: Mapping[str, Any], *, patient: bool = True) -> None:
         super().__init__()
+        self._patient = patient
         self._expressions = expressions
         self._values = values
         self._errors: dict[str, str] = {}
@@ -195,7 +203,7 @@ class Variables(dict[str, Any]):
         if not error and expression.program is None:
             error = f'composited variable "{name}" fails to compile: {expression.fault}'
         if not error:
-            ran = run_program(expression.program, self._values)
+            ran = run_program(expression.program, self._values, self._patient)
             self.cost += ran.cost
             if not ran.error:
                 self[name] = ran.value
@@ -212,22 +220,26 @@ class Ran:
     cost: int = 0
 
 
-def run_program(program: cel.Program | None, values: Mapping[str, Any]) -> Ran:
-    """One run, stopped at RUN_COST_MAX whatever is left of the request's budget."""
+def run_program(program: cel.Program | None, values: Mapping[str, Any], patient: bool) -> Ran:
+    """One run, stopped at RUN_COST_MAX whatever is left of the request's budget. Raises LongRunError."""
     assert program is not None
-    budget = cel.Budget(RUN_COST_MAX)
+    budget = cel.Budget(RUN_COST_MAX if patient else INLINE_COST_MAX)
     try:
         value = program.evaluate(values, budget)
-    except (cel.EvaluationError, cel.CostExceededError) as error:
+    except cel.CostExceededError as error:
+        if not patient:
+            raise LongRunError() from error
+        return Ran(error=str(error), cost=budget.used)
+    except cel.EvaluationError as error:
         return Ran(error=str(error), cost=budget.used)
     return Ran(value=value, cost=budget.used)
 
 
 def run(expression: Expression, values: Mapping[str, Any], budget: Budget) -> Result:
-    """Raises OutOfBudgetError."""
+    """Raises OutOfBudgetError and LongRunError."""
     if expression.program is None:
         return Result(error=f"compilation error: {expression.fault}")
-    ran = run_program(expression.program, values)
+    ran = run_program(expression.program, values, budget.patient)
     variables = values.get("variables")
     if isinstance(variables, Variables) and variables.cost:
         cost, variables.cost = variables.cost, 0
@@ -249,11 +261,11 @@ def request_values(
     old: Object | None = None,
     namespace: Object | None = None,
     params: Object | None = None,
-    authorizer: Any = None,
+    authorizer: UserQuestions | None = None,
 ) -> dict[str, Any]:
     """``wanted``: the resource as the rule that matched names it, where that is not the request's own; ``obj`` and ``old`` are of its
-    version. ``authorizer``: what answers CEL's questions about the user (``cel.Authorizer``)."""
-    values = {
+    version. ``authorizer``: of expressions that may ask what the user may do."""
+    values: dict[str, Any] = {
         "object": obj,
         "oldObject": old,
         "request": _request(attributes, attributes.info if wanted is None else wanted),
@@ -261,8 +273,8 @@ def request_values(
         "params": params,
     }
     if authorizer is not None:
-        values[AUTHORIZER] = authorizer
-        values[REQUEST_RESOURCE_AUTHORIZER] = authorizer.request_resource(attributes)
+        values[AUTHORIZER] = authorizer.authorizer
+        values[REQUEST_RESOURCE_AUTHORIZER] = authorizer.request_resource
     return values
 
 

@@ -2,7 +2,8 @@
 ``admission/plugin/webhook/matchconditions``).
 
     conditions = MatchConditions(webhook["matchConditions"], request_environment(minor, params=False, authorizer=True))
-    verdict = conditions.judge(request_values(attributes, …))
+    values = request_values(attributes, …)
+    verdict = await patiently(lambda patient: conditions.judge(values, patient=patient))
     if verdict.error: …             # the failure policy says whether the request is refused or the webhook is left out
     elif not verdict.matches: …     # verdict.failed names the condition that did not hold
 """
@@ -41,9 +42,10 @@ class MatchConditions:
             for condition in conditions
         ]
 
-    def judge(self, values: Mapping[str, Any]) -> Verdict:
-        """``values`` are the request's, with the variables of the environment."""
-        budget = Budget(CONDITIONS_BUDGET)
+    def judge(self, values: Mapping[str, Any], *, patient: bool = True) -> Verdict:
+        """``values`` are the request's, with the variables of the environment. On the loop it is to be asked by ``long_runs.patiently``:
+        without ``patient`` it raises LongRunError where it takes long."""
+        budget = Budget(CONDITIONS_BUDGET, patient)
         errors, failed = [], ""
         for name, expression in self._conditions:
             # all run before any is judged: one that goes over the budget counts whatever others say

@@ -87,7 +87,7 @@ class CustomResourceStrategy(Strategy):
         schema = self.version.schema
         found = schema.validate(obj, None)
         errors = [*found, *scale.validate_spec(self.version, obj), *scale.validate_status(self.version, obj)]
-        return errors + schema.validate_rules(obj, None, errors, context.warn)
+        return errors + schema.validate_rules(obj, None, errors, context.warn, patient=context.patient)
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         errors = [
@@ -96,7 +96,7 @@ class CustomResourceStrategy(Strategy):
             *scale.validate_spec(self.version, new),
             *scale.validate_status(self.version, new),
         ]
-        return errors + self.version.schema.validate_rules(new, old, errors, context.warn)
+        return errors + self.version.schema.validate_rules(new, old, errors, context.warn, patient=context.patient)
 
     def prepare_for_status_update(self, context: StrategyContext, new: Object, old: Object) -> None:
         """Everything but status and managedFields is as it was, other fields of the root as well."""
@@ -119,7 +119,7 @@ class CustomResourceStrategy(Strategy):
             *self.version.schema.validate_status(new, old),
             *scale.validate_status(self.version, new),
         ]
-        return errors + self.version.schema.validate_rules(new, old, errors, context.warn)
+        return errors + self.version.schema.validate_rules(new, old, errors, context.warn, patient=context.patient)
 
     def spec_changed(self, new: Object, old: Object) -> bool:
         """All but metadata counts; a status with an endpoint of its own is the old one by now."""

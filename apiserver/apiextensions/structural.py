@@ -204,9 +204,11 @@ class StructuralSchema:
                 errors += self._values.check(obj["status"], schema, correlation, "status")
         return errors + self._validate_lists(obj, old)
 
-    def validate_rules(self, obj: Object, old: Object | None, found: list[FieldError], warn: Warn) -> list[FieldError]:
+    def validate_rules(
+        self, obj: Object, old: Object | None, found: list[FieldError], warn: Warn, *, patient: bool = True
+    ) -> list[FieldError]:
         """What the rules in CEL say of a whole object; ``found`` are the errors so far, some of which say that it is not one of which a
-        rule could be asked."""
+        rule could be asked. Raises LongRunError where it takes long and is not ``patient``."""
         if not self.root.rules_below:
             return []
         if any(error.type in _BLOCKING for error in found):
@@ -215,7 +217,7 @@ class StructuralSchema:
             from apiserver.apiextensions.rules import evaluation
 
             self._rules = evaluation.Rules(self.root, self._minor)
-        return self._rules.validate(obj, old, warn)
+        return self._rules.validate(obj, old, warn, patient=patient)
 
     @property
     def _values(self) -> ValueChecker:

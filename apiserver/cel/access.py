@@ -7,6 +7,7 @@ from typing import Any
 from apiserver.cel.code import Frame, Run
 from apiserver.cel.conversion import Converter
 from apiserver.cel.errors import EvaluationError
+from apiserver.cel.names import escape
 from apiserver.cel.standard import format_double, has_key
 from apiserver.cel.values import NONE, OptionalValue, Uint
 
@@ -24,6 +25,11 @@ def no_such_key(key: Any) -> EvaluationError:
     return EvaluationError(f"no such key: {shown(key)}")
 
 
+def no_such_field(key: str) -> EvaluationError:
+    """Of an object: by the name that the expression uses."""
+    return no_such_key(escape(key) or key)
+
+
 def variable(slot: int) -> Run:
     return lambda frame: frame[slot]
 
@@ -36,9 +42,9 @@ def field_of_slot(slot: int, key: str, is_object: bool, convert: Converter | Non
             try:
                 value = frame[slot][key]
             except KeyError:
-                raise no_such_key(key) from None
+                raise no_such_field(key) from None
             if value is None:
-                raise no_such_key(key)
+                raise no_such_field(key)
             return convert(value)
 
         return read_converted
@@ -49,9 +55,9 @@ def field_of_slot(slot: int, key: str, is_object: bool, convert: Converter | Non
             try:
                 value = frame[slot][key]
             except KeyError:
-                raise no_such_key(key) from None
+                raise no_such_field(key) from None
             if value is None:
-                raise no_such_key(key)
+                raise no_such_field(key)
             return value
 
         return read_object
@@ -67,9 +73,9 @@ def field(operand: Run, key: str, is_object: bool, convert: Converter | None) ->
             try:
                 value = operand(frame)[key]
             except KeyError:
-                raise no_such_key(key) from None
+                raise no_such_field(key) from None
             if value is None:
-                raise no_such_key(key)
+                raise no_such_field(key)
             return value if convert is None else convert(value)
 
         return read_object

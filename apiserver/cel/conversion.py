@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from apiserver.cel import times
 from apiserver.cel.errors import EvaluationError
 from apiserver.cel.types import Kind, ObjectType, Type
 from apiserver.cel.values import MapList, SetList
+
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9_=-]").search
 
 Converter = Callable[[Any], Any]
 
@@ -118,10 +121,15 @@ def _duration(value: Any) -> Any:
 def _bytes(value: Any) -> Any:
     if type(value) is not str:
         return value
+    # the alphabet for URLs, whatever the format's check takes
+    wrong = _NOT_BASE64(value)
     try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise EvaluationError(f"Invalid byte formatted string {value}: {error}") from None
+        if wrong is None:
+            return base64.urlsafe_b64decode(value)
+    except (binascii.Error, ValueError):
+        pass
+    position = len(value) if wrong is None else wrong.start()
+    raise EvaluationError(f"Invalid byte formatted string {value}: illegal base64 data at input byte {position}")
 
 
 def _double(value: Any) -> Any:

@@ -47,23 +47,40 @@ def _type_names(minor: int) -> Mapping[str, Type]:
 class Environment:
     """What expressions may use. It is immutable; `extended` derives another one cheaply."""
 
-    __slots__ = ("_bindings", "_type_names", "_types", "minor", "variables")
+    __slots__ = ("_bindings", "_more", "_type_names", "_types", "minor", "variables")
 
     def __init__(
-        self, variables: Mapping[str, Type], *, minor: int = NEWEST_MINOR, types: Iterable[ObjectType] = (), bindings: bool = False
+        self,
+        variables: Mapping[str, Type],
+        *,
+        minor: int = NEWEST_MINOR,
+        types: Iterable[ObjectType] = (),
+        functions: Iterable[Overload] = (),
+        bindings: bool = False,
     ) -> None:
         self.variables = dict(variables)
         self.minor = minor
         self._types = {of.name: of for of in types}
+        self._more = tuple(functions)
         self._bindings = bindings
         names = _type_names(minor)
         self._type_names = {**names, **{name: type_of(of) for name, of in self._types.items()}} if self._types else names
 
-    def extended(self, variables: Mapping[str, Type], *, types: Iterable[ObjectType] = ()) -> Environment:
-        """The same with more variables, and more types that expressions may construct."""
+    def extended(
+        self, variables: Mapping[str, Type], *, types: Iterable[ObjectType] = (), functions: Iterable[Overload] = ()
+    ) -> Environment:
+        """The same with more variables, more types that expressions may construct, and more functions."""
         return Environment(
-            {**self.variables, **variables}, minor=self.minor, types=[*self._types.values(), *types], bindings=self._bindings
+            {**self.variables, **variables},
+            minor=self.minor,
+            types=[*self._types.values(), *types],
+            functions=(*self._more, *functions),
+            bindings=self._bindings,
         )
+
+    def _functions(self) -> Functions:
+        known = _functions(self.minor)
+        return {**known, **table(self._more)} if self._more else known
 
     def compile(self, source: str, *, expected: Type | None = None) -> Program:
         """Read, check and compile an expression.
@@ -74,7 +91,7 @@ class Environment:
         if sys.getrecursionlimit() < _RECURSION_LIMIT:
             sys.setrecursionlimit(_RECURSION_LIMIT)
         tree = parse(source, {**MACROS, **BINDINGS} if self._bindings else MACROS, self.minor)
-        checker = Checker(source, self.variables, _functions(self.minor), self._type_names, self._types)
+        checker = Checker(source, self.variables, self._functions(), self._type_names, self._types)
         result = checker.check(tree)
         if checker.issues:
             raise CompileError(checker.issues, source)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
+from apiserver import long_runs
 from apiserver.admission.interfaces import AdmissionAttributes, Operation
 from apiserver.machinery import field_errors, go_json, managed_fields, object_meta_validation, objects, resource_version, status
 from apiserver.machinery.field_errors import FieldError
@@ -197,7 +198,8 @@ class Store:
                 if self.env.drop_unserved is not None:
                     self.env.drop_unserved(self.info, obj)
                 metadata = obj["metadata"]
-                errors = self._validate_metadata(obj) + self.strategy.validate(context, obj)
+                errors = self._validate_metadata(obj)
+                errors = errors + await _validated(context, partial(self.strategy.validate, context, obj))
                 name = metadata.get("name") or ""
                 if errors:
                     raise status.invalid(self.info.group, self.info.kind, name, errors)
@@ -376,9 +378,9 @@ class Store:
         metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
         errors = object_meta_validation.validate_update(new, old, builtin=self.info.builtin and self.strategy.standard_finalizers)
         if subresource == STATUS:
-            errors = errors + strategy.validate_status_update(context, new, old)
+            errors = errors + await _validated(context, partial(strategy.validate_status_update, context, new, old))
         elif rules is not None:
-            errors = errors + rules.validate_update(context, new, old)
+            errors = errors + await _validated(context, partial(rules.validate_update, context, new, old))
         if errors:
             raise status.invalid(self.info.group, self.info.kind, name, errors)
         before.drop_empty_metadata(metadata)
@@ -488,6 +490,14 @@ class Store:
 def _is_version(text: str) -> bool:
     """Whether ``metadata.resourceVersion`` says a version; what is no number says none."""
     return text.isascii() and text.isdigit() and int(text[:20]) > 0
+
+
+async def _validated(context: StrategyContext, check: Callable[[], list[FieldError]]) -> list[FieldError]:
+    def work(patient: bool) -> list[FieldError]:
+        context.patient = patient
+        return check()
+
+    return await long_runs.patiently(work)
 
 
 def _undo(context: StrategyContext) -> None:

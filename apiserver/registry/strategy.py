@@ -23,6 +23,7 @@ class StrategyContext:
     ``allocators`` gives the strategies of services their cluster IPs and node ports (a ``service_allocators.ServiceAllocators``;
     None in dry validation). ``schemas`` is the ``SchemaSet`` of the served Kubernetes. ``undo`` is to be called, each, by whoever runs
     the write and sees it come to nothing after ``prepare_*``. ``warn`` takes what validation has to tell without refusing for it.
+    Without ``patient`` a validation that takes long raises LongRunError (``apiserver.long_runs``), and is then done again with it.
     """
 
     namespace: str
@@ -34,6 +35,7 @@ class StrategyContext:
     schemas: Any = None
     undo: list[Callable[[], None]] = field(default_factory=list)
     warn: Callable[[str], None] = lambda text: None
+    patient: bool = True
 
 
 class Strategy:

@@ -7,6 +7,7 @@ more, and with them the policies before it that want it (``reinvocationPolicy: I
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from apiserver.admission.policies import params
 from apiserver.admission.policies.params import ConfigurationError
 from apiserver.admission.policies.source import Binding, Hook, PolicyServices, PolicySource
 from apiserver.authorization.authorizer import Authorizer
+from apiserver.long_runs import patiently
 from apiserver.machinery import objects as object_reading
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
@@ -94,7 +96,7 @@ class MutatingAdmissionPolicy(Plugin):
         for hook in hooks:
             await self._gather(hook, attributes, invocations, problems)
         if invocations:
-            self._run(invocations, attributes, problems)
+            await self._run(invocations, attributes, problems)
         refused = [problem for problem in problems if not problem.hook.ignores_failures]
         if refused:
             raise _refusal(attributes, refused)
@@ -124,7 +126,7 @@ class MutatingAdmissionPolicy(Plugin):
                 continue
             invocations += [_Invocation(hook=hook, binding=binding, wanted=wanted, param=param) for param in given]
 
-    def _run(self, invocations: list[_Invocation], attributes: AdmissionAttributes, problems: list[_Problem]) -> None:
+    async def _run(self, invocations: list[_Invocation], attributes: AdmissionAttributes, problems: list[_Problem]) -> None:
         if attributes.reinvocation is None:
             attributes.reinvocation = Reinvocation()
         reinvocation = attributes.reinvocation
@@ -134,7 +136,7 @@ class MutatingAdmissionPolicy(Plugin):
         for invocation in invocations:
             policy = invocation.hook.compiled
             try:
-                changed = self._invoke(invocation, policy, attributes, reinvocation.second, memory)
+                changed = await self._invoke(invocation, policy, attributes, reinvocation.second, memory)
             except ConfigurationError as error:
                 problems.append(_Problem(invocation.hook, invocation.binding.name, str(error), "Invalid"))
                 changed = False
@@ -146,7 +148,7 @@ class MutatingAdmissionPolicy(Plugin):
         assert attributes.object is not None
         memory.last = object_reading.deep_copy(attributes.object)
 
-    def _invoke(self, invocation: _Invocation, policy: Any, attributes: AdmissionAttributes, second: bool, memory: _Memory) -> bool:
+    async def _invoke(self, invocation: _Invocation, policy: Any, attributes: AdmissionAttributes, second: bool, memory: _Memory) -> bool:
         """Whether the object was changed. Raises ConfigurationError; what was changed before it stays."""
         from apiserver.admission.policies import versions
         from apiserver.admission.policies.mutations import MutationError
@@ -155,7 +157,7 @@ class MutatingAdmissionPolicy(Plugin):
         assert obj is not None
         values = versions.values_of(attributes, wanted, self._objects, self._served, self._authorizer)
         values["params"] = invocation.param
-        verdict = policy.matches(policy.with_variables(values))
+        verdict = await patiently(functools.partial(policy.matches, values))
         if verdict.error:
             raise ConfigurationError(verdict.error)
         if not verdict.matches or (second and invocation.key not in memory.again):
@@ -166,7 +168,8 @@ class MutatingAdmissionPolicy(Plugin):
         changed, fault = False, ""
         for position in range(len(policy.mutations)):
             try:
-                after = policy.change(position, current, policy.with_variables({**values, "object": current}), type_)
+                seen = {**values, "object": current}
+                after = await patiently(functools.partial(policy.change, position, seen, type_))
                 if after is not current and after != current:
                     current = self._served.settled(after, wanted, attributes.subresource)
                     changed = True

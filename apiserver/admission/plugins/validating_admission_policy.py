@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from apiserver.admission.policies import params
 from apiserver.admission.policies.params import ConfigurationError
 from apiserver.admission.policies.source import Binding, Hook, PolicyServices, PolicySource
 from apiserver.authorization.authorizer import Authorizer
+from apiserver.long_runs import patiently
 from apiserver.machinery import status
 from apiserver.machinery.objects import Object
 from apiserver.resources.resource_info import ResourceInfo
@@ -121,7 +123,7 @@ class ValidatingAdmissionPolicy(Plugin):
         values = versions.values_of(attributes, wanted, self._objects, self._served, self._authorizer)
         actions = binding.spec.get("validationActions") or ()
         for one in given:
-            judgement = hook.compiled.judge({**values, "params": one})
+            judgement = await patiently(functools.partial(_judge, hook.compiled, {**values, "params": one}))
             for failure in judgement.failures:
                 for action in actions:
                     if action == "Deny":
@@ -143,6 +145,10 @@ class ValidatingAdmissionPolicy(Plugin):
             for key, text in judgement.annotations:
                 if text not in notes.setdefault(key, []):
                     notes[key].append(text)
+
+
+def _judge(policy: Any, values: dict[str, Any], patient: bool) -> Any:
+    return policy.judge(values, patient=patient)
 
 
 def _maker(minor: int) -> Callable[[Object], Any]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from apiserver import cel
 from apiserver.admission.expressions import Expression, compile_expression
+from apiserver.cel.library import json_patches
 from apiserver.cel.syntax import Call, Comprehension, ListNode, Literal, MapNode, Node, Select, Struct
 
 _ROOT = "Object"
@@ -40,7 +41,8 @@ OBJECT = cel.ObjectType(_ROOT, _AnyField())
 def compile_change(environment: cel.Environment, source: str, *, by_patch: bool) -> Expression:
     names = {re.sub(r"\s", "", name) for name in _NAMES.findall(source)} | {_ROOT}
     types = [cel.ObjectType(name, _AnyField()) for name in sorted(names)]
-    return compile_expression(environment.extended({}, types=[*types, JSON_PATCH]), source, cel.list_of(JSON_PATCH) if by_patch else OBJECT)
+    changing = environment.extended({}, types=[*types, JSON_PATCH], functions=json_patches.overloads())
+    return compile_expression(changing, source, cel.list_of(JSON_PATCH) if by_patch else OBJECT)
 
 
 def misnamed(tree: Node) -> Iterator[str]:

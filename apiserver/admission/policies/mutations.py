@@ -46,23 +46,25 @@ class MutatingPolicy:
         self.mutations = [_Mutation.of(said, changing) for said in spec.get("mutations") or ()]
         self.reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
 
-    def with_variables(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_variables(self, values: Mapping[str, Any], patient: bool) -> dict[str, Any]:
         own = dict(values)
-        own["variables"] = Variables(self._variables, own)
+        own["variables"] = Variables(self._variables, own, patient=patient)
         return own
 
-    def matches(self, values: Mapping[str, Any]) -> Verdict:
-        return self._conditions.judge(values)
+    def matches(self, values: Mapping[str, Any], patient: bool) -> Verdict:
+        """Raises LongRunError where it takes long and is not ``patient``."""
+        return self._conditions.judge(self._with_variables(values, patient), patient=patient)
 
-    def change(self, position: int, obj: Object, values: Mapping[str, Any], type_: Type | None) -> Object:
-        """What one of ``mutations`` makes of ``obj``, which is not changed; it is neither decoded nor defaulted yet. ``type_`` is the
-        kind's. Raises MutationError."""
+    def change(self, position: int, values: Mapping[str, Any], type_: Type | None, patient: bool) -> Object:
+        """What one of ``mutations`` makes of ``values["object"]``, which is not changed; it is neither decoded nor defaulted yet. ``type_``
+        is the kind's. Raises MutationError, and LongRunError where it takes long and is not ``patient``."""
+        obj: Object = values["object"]
         mutation = self.mutations[position]
         expression = mutation.expression
         if expression.program is None:
             raise MutationError(expression.fault)
         try:
-            result = run(expression, values, Budget(expressions.POLICY_BUDGET))
+            result = run(expression, self._with_variables(values, patient), Budget(expressions.POLICY_BUDGET, patient))
         except OutOfBudgetError as error:
             raise MutationError(str(error)) from error
         if result.error:

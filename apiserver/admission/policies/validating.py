@@ -99,16 +99,17 @@ class ValidatingPolicy:
             for one in spec.get("auditAnnotations") or ()
         ]
 
-    def judge(self, values: Mapping[str, Any]) -> Judgement:
-        """``values`` as ``expressions.request_values`` makes them, of one request with one parameter."""
+    def judge(self, values: Mapping[str, Any], *, patient: bool = True) -> Judgement:
+        """``values`` as ``expressions.request_values`` makes them, of one request with one parameter. Raises LongRunError where it takes
+        long and is not ``patient``."""
         own = dict(values)
-        own["variables"] = Variables(self._variables, own)
-        verdict = self._conditions.judge(own)
+        own["variables"] = Variables(self._variables, own, patient=patient)
+        verdict = self._conditions.judge(own, patient=patient)
         if verdict.error:
             return self._undecided(verdict.error)
         if not verdict.matches:
             return Judgement()
-        budget = Budget(expressions.POLICY_BUDGET)
+        budget = Budget(expressions.POLICY_BUDGET, patient)
         try:
             results = [run(expression, own, budget) for expression in self._expressions]
         except OutOfBudgetError as error:
@@ -120,7 +121,7 @@ class ValidatingPolicy:
             if failure is not None:
                 judgement.failures.append(failure)
         try:
-            self._annotate(own, judgement)
+            self._annotate(own, judgement, patient)
         except OutOfBudgetError as error:
             return self._undecided(str(error))
         return judgement
@@ -148,8 +149,8 @@ class ValidatingPolicy:
             position=position,
         )
 
-    def _annotate(self, values: Mapping[str, Any], judgement: Judgement) -> None:
-        budget = Budget(expressions.POLICY_BUDGET)
+    def _annotate(self, values: Mapping[str, Any], judgement: Judgement, patient: bool) -> None:
+        budget = Budget(expressions.POLICY_BUDGET, patient)
         for key, expression in self._annotations:
             result = run(expression, values, budget)
             if result.error:

@@ -8,6 +8,7 @@ from apiserver.admission import expressions, rule_matching
 from apiserver.admission.interfaces import AdmissionAttributes
 from apiserver.admission.policies.params import ConfigurationError, ServedObjects
 from apiserver.admission.policies.source import PolicyObjects
+from apiserver.admission.questions import UserQuestions
 from apiserver.admission.rule_matching import Matcher
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.machinery import status
@@ -54,5 +55,5 @@ def values_of(
         obj=in_version(attributes.object, attributes, wanted, served),
         old=in_version(attributes.old_object, attributes, wanted, served),
         namespace=namespace,
-        authorizer=None,
+        authorizer=UserQuestions(authorizer, attributes),
     )

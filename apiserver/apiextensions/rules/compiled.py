@@ -64,8 +64,8 @@ class Outcome:
     over_limit: bool = False
 
 
-def evaluate(program: cel.Program, values: Mapping[str, Any]) -> Outcome:
-    budget = cel.Budget(RUN_COST_MAX)
+def evaluate(program: cel.Program, values: Mapping[str, Any], cost_max: int = RUN_COST_MAX) -> Outcome:
+    budget = cel.Budget(cost_max)
     try:
         return Outcome(value=program.evaluate(values, budget), cost=budget.used)
     except cel.CostExceededError as error:

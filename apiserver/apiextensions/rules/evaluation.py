@@ -13,13 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apiserver import cel
+from apiserver import cel, long_runs
 from apiserver.apiextensions.correlation import Correlation
 from apiserver.apiextensions.nodes import RULES, Node
 from apiserver.apiextensions.rules import compiled
 from apiserver.apiextensions.rules.compiled import CompiledRule, Outcome
 from apiserver.apiextensions.rules.declared import declared
 from apiserver.apiextensions.values import NOWHERE
+from apiserver.long_runs import LongRunError
 from apiserver.machinery import field_errors
 from apiserver.machinery.field_errors import FieldError, child
 from apiserver.machinery.objects import Object
@@ -35,15 +36,26 @@ Warn = Callable[[str], None]
 
 @dataclass(slots=True)
 class _Run:
-    """``budget`` below zero: no further rule runs."""
+    """``budget`` below zero: no further rule runs. Without ``patient`` it ends with LongRunError where it takes long."""
 
     warn: Warn
-    budget: int = OBJECT_BUDGET
+    budget: int
+    patient: bool = True
     errors: list[FieldError] = field(default_factory=list)
 
     @property
     def over(self) -> bool:
         return self.budget < 0
+
+    def evaluate(self, program: cel.Program, values: dict[str, Any]) -> Outcome:
+        """Raises LongRunError."""
+        if self.patient:
+            return compiled.evaluate(program, values)
+        allowed = long_runs.INLINE_COST_MAX - (OBJECT_BUDGET - self.budget)
+        outcome = compiled.evaluate(program, values, max(allowed, 0))
+        if outcome.over_limit:
+            raise LongRunError()
+        return outcome
 
     def stop(self, error: FieldError) -> None:
         self.errors.append(error)
@@ -93,9 +105,9 @@ class Rules:
         self.additional = None if node.additional is None else rules_of(node.additional, minor)
         self.fields = {name: found for name, sub in node.properties.items() if (found := rules_of(sub, minor)) is not None}
 
-    def validate(self, new: Object, old: Object | None, warn: Warn) -> list[FieldError]:
-        """Of a whole object of this schema."""
-        run = _Run(warn)
+    def validate(self, new: Object, old: Object | None, warn: Warn, *, patient: bool = True) -> list[FieldError]:
+        """Of a whole object of this schema. Raises LongRunError where it takes long and is not ``patient``."""
+        run = _Run(warn, OBJECT_BUDGET, patient)
         before = _NOTHING if old is None else _Before(Correlation(new, old, self.node))
         self._walk(run, "", new, old, before)
         return run.errors
@@ -184,7 +196,7 @@ class Rules:
         is_optional = bool(rule.said.get("optionalOldSelf"))
         if rule.program is None or (rule.uses_old_self and not has_old and not is_optional):
             return
-        outcome = compiled.evaluate(rule.program, optional if is_optional else known)
+        outcome = run.evaluate(rule.program, optional if is_optional else known)
         if outcome.cost > run.budget:
             run.stop(field_errors.invalid(here, type_, _OUT_OF_BUDGET))
             return
@@ -209,7 +221,7 @@ class Rules:
 
         detail = ""
         if rule.message is not None:
-            outcome, source = compiled.evaluate(rule.message, known), rule.said["messageExpression"]
+            outcome, source = run.evaluate(rule.message, known), rule.said["messageExpression"]
             stop = ""
             if outcome.cost > run.budget:
                 stop = "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"
