@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from apiserver.cel import access, regex
 from apiserver.cel.code import COST, FAULTS, LIMIT, NO_OVERLOAD, Code, Frame, Run, charge, constant, fault, work
+from apiserver.cel.conversion import holds_dyn
 from apiserver.cel.costs import Cost, cost_of, equality, traversal
 from apiserver.cel.declarations import Overload
 from apiserver.cel.errors import CostExceededError, EvaluationError
@@ -147,10 +148,10 @@ def _conditional(compiler: Compiler, node: Call) -> Code:
 
 
 def _equality(compiler: Compiler, node: Call) -> Code:
-    left = compiler.materialized(node.arguments[0])
-    right = compiler.materialized(node.arguments[1])
+    left_node, right_node = node.arguments
+    left, right = compiler.compile(left_node), compiler.compile(right_node)
     negated = node.function == "_!=_"
-    kinds = (node.arguments[0].type.kind, node.arguments[1].type.kind)
+    kinds = (left_node.type.kind, right_node.type.kind)
     cost = left.cost + right.cost
     first, second = left.run, right.run
     if kinds[0] in _SCALARS and kinds[1] in _SCALARS and kinds[0] is kinds[1]:
@@ -160,16 +161,37 @@ def _equality(compiler: Compiler, node: Call) -> Code:
     if kinds[0] is kinds[1] is Kind.STRING:
         return Code(_string_equality(first, right, negated), cost)
     # Kubernetes' own values are compared for one, but `!=` of networks goes by the length of their prefixes
-    opaque = not negated and node.arguments[0].type.name in _OPAQUE_NAMES
+    opaque = not negated and left_node.type.name in _OPAQUE_NAMES
+    same = left_node.type.text == right_node.type.text and not holds_dyn(left_node.type)
+    convert_left, convert_right = compiler.materializer(left_node), compiler.materializer(right_node)
+    plain = same and convert_left is None and convert_right is None and not _has_list_types(left_node.type)
 
     def run(frame: Frame) -> bool:
         a, b = first(frame), second(frame)
         frame[COST] += 1 if opaque else equality(a, b)
-        if isinstance(a, (list, dict)):
+        if frame[COST] > _WEIGH_FROM and isinstance(a, (list, dict)):
             work(frame, weight(a))
+        if same:
+            # both are of one known type: what Python takes for equal is equal, as true never meets 1 there
+            if a == b:
+                return not negated
+            if plain:
+                return negated
+        if convert_left is not None:
+            a = convert_left(a)
+        if convert_right is not None:
+            b = convert_right(b)
         return equal(a, b) is not negated
 
     return Code(run, cost)
+
+
+_WEIGH_FROM = 2_000  # cost from which on comparisons are counted by what they touch: a rule that costs less has few of them
+
+
+def _has_list_types(of: Type) -> bool:
+    """Whether lists with an equality of their own may be among the values of a type."""
+    return of.list_type is not None or any(_has_list_types(part) for part in of.parameters) or of.kind is Kind.STRUCT
 
 
 def _string_equality(first: Run, right: Code, negated: bool) -> Run:

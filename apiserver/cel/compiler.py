@@ -56,11 +56,15 @@ class Compiler:
     def materialized(self, node: Node) -> Code:
         """A value that leaves the reach of its declared type: the fields of objects are converted, too, where they have to be."""
         code = self.compile(node)
-        convert = None if code.constant or not _is_declared(node) else deep_converter_of(node.type)
+        convert = None if code.constant else self.materializer(node)
         if convert is None:
             return code
         run, made = code.run, convert
         return Code(lambda frame: made(run(frame)), code.cost, code.attribute, code.root)
+
+    def materializer(self, node: Node) -> Converter | None:
+        """The conversion that `materialized` adds to a node, if it needs any."""
+        return deep_converter_of(node.type) if _is_declared(node) else None
 
     def slot(self) -> int:
         self.slots += 1

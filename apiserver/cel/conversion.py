@@ -44,6 +44,18 @@ def deep_converter_of(of: Type) -> Converter | None:
     return _deep(of)
 
 
+def holds_dyn(of: Type, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether values of a type may hold something of which nothing is known."""
+    if of.kind in (Kind.DYN, Kind.ANY, Kind.ERROR, Kind.PARAMETER, Kind.OPAQUE):
+        return True
+    if isinstance(of, ObjectType):
+        if of.name in seen:
+            return False
+        seen = seen | {of.name}
+        return not of.fields or any(holds_dyn(field, seen) for field in of.fields.values())
+    return any(holds_dyn(part, seen) for part in of.parameters)
+
+
 def _list_converter(of: Type) -> Converter | None:
     inner = converter_of(of.parameters[0])
     keys = of.list_keys
