@@ -137,6 +137,24 @@ def test_three_members_with_one_set_of_controllers_at_work(command: Command, tmp
     eventually(lambda: not any(map(is_alive, processes.values())), "no member is left")
 
 
+@pytest.mark.parametrize("command", [("--members", "1", "--ephemeral", "--", "--no-controllers")], indirect=True)
+def test_a_member_of_a_temporary_cluster_is_saved_by_its_directory(command: Command, tmp_path: Path) -> None:
+    """Its client port is not the usual one: the directory, which is in use, says where it is."""
+    kubeconfig = command.wait_for(r"export KUBECONFIG=(\S+)")[1]
+    kubectl(kubeconfig, "create", "configmap", "kept")
+    member = Path(kubeconfig).parent / "m1"
+    assert member.is_dir(), command.output()
+    file = tmp_path / "backup.db"
+    saved = subprocess.run(
+        [sys.executable, "-m", "apiserver.cli.main", "snapshot", "save", str(file), "--data-dir", str(member)],
+        capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(ROOT)),
+    )  # fmt: skip
+    assert saved.returncode == 0, saved.stderr
+    assert b"/registry/configmaps/default/kept" in file.read_bytes()
+    assert command.stop() == 0, command.output()
+    assert not member.exists(), "nothing is left of it"
+
+
 @pytest.mark.parametrize("command", [("--members", "1", "--", "--no-controllers")], indirect=True)
 def test_members_do_not_outlive_a_command_that_was_killed(command: Command) -> None:
     command.wait_for(r"export KUBECONFIG=(\S+)")
