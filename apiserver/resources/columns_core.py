@@ -166,12 +166,33 @@ def _resource_claim(obj: Object, now: float) -> list[Any]:
             states.append("reserved")
     elif not deleted:
         states.append("pending")
-    return [name(obj), ",".join(states), age(obj, now)]
+    spec = obj.get("spec") or {}
+    return [name(obj), spec.get("resourceClassName", ""), spec.get("allocationMode", ""), ",".join(states), age(obj, now)]
+
+
+def _resource_claim_template(obj: Object, now: float) -> list[Any]:
+    spec = get(obj, "spec", "spec", default={})
+    return [name(obj), spec.get("resourceClassName", ""), spec.get("allocationMode", ""), age(obj, now)]
+
+
+def _resource_class(obj: Object, now: float) -> list[Any]:
+    return [name(obj), obj.get("driverName", ""), age(obj, now)]
+
+
+def _pod_scheduling(obj: Object, now: float) -> list[Any]:
+    return [name(obj), get(obj, "spec", "selectedNode", default=""), age(obj, now)]
+
+
+def _generated(obj: Object, now: float) -> list[Any]:
+    found = obj.get("generatedFrom") or {}
+    return [name(obj), f"{found.get('kind', '')}/{found.get('name', '')}" if found else "", age(obj, now)]
 
 
 def _resource_slice(obj: Object, now: float) -> list[Any]:
     spec = obj.get("spec") or {}
-    return [name(obj), spec.get("nodeName") or "", spec.get("driver", ""), get(spec, "pool", "name", default=""), age(obj, now)]
+    node = spec.get("nodeName") or obj.get("nodeName") or ""
+    driver = spec.get("driver") or obj.get("driverName", "")
+    return [name(obj), node, driver, get(spec, "pool", "name", default=""), age(obj, now)]
 
 
 def _named(obj: Object, now: float) -> list[Any]:
@@ -183,6 +204,10 @@ _LIMIT_DESCRIPTION = "Limits control the maximum amount of cpu/memory that a con
 
 #: kubectl finds an object's name by the format, wherever the column stands
 _WIDE_NAME = replace(NAME, priority=1)
+
+#: the last minor whose claims name a class and a mode of allocation (resource.k8s.io/v1alpha2)
+_CLASSES_UNTIL = 30
+_CLASS_NAME, _MODE = column("ResourceClassName"), column("AllocationMode")
 
 PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
     ("", "Node"): printer(
@@ -277,17 +302,30 @@ PRINTERS: dict[tuple[str, str], Callable[[int], Printer]] = {
     ),
     ("resource.k8s.io", "ResourceClaim"): printer(
         NAME,
+        Dated(column=_CLASS_NAME, until=_CLASSES_UNTIL),
+        Dated(column=_MODE, until=_CLASSES_UNTIL),
         column("State", description="A summary of the current state (allocated, pending, reserved, etc.)."),
         AGE,
         cells=_resource_claim,
     ),
-    ("resource.k8s.io", "ResourceClaimTemplate"): printer(NAME, AGE, cells=_named),
+    ("resource.k8s.io", "ResourceClaimTemplate"): printer(
+        NAME,
+        Dated(column=_CLASS_NAME, until=_CLASSES_UNTIL),
+        Dated(column=_MODE, until=_CLASSES_UNTIL),
+        AGE,
+        cells=_resource_claim_template,
+    ),
+    ("resource.k8s.io", "ResourceClass"): printer(NAME, column("DriverName"), AGE, cells=_resource_class),
+    ("resource.k8s.io", "PodScheduling"): printer(NAME, column("SelectedNode"), AGE, cells=_pod_scheduling),
+    ("resource.k8s.io", "PodSchedulingContext"): printer(NAME, column("SelectedNode"), AGE, cells=_pod_scheduling),
+    ("resource.k8s.io", "ResourceClaimParameters"): printer(NAME, column("GeneratedFrom"), AGE, cells=_generated),
+    ("resource.k8s.io", "ResourceClassParameters"): printer(NAME, column("GeneratedFrom"), AGE, cells=_generated),
     ("resource.k8s.io", "DeviceClass"): printer(NAME, AGE, cells=_named),
     ("resource.k8s.io", "ResourceSlice"): printer(
         NAME,
         column("Node", documented="resource.v1.ResourceSliceSpec.nodeName"),
         column("Driver", documented="resource.v1.ResourceSliceSpec.driver"),
-        column("Pool", documented="resource.v1.ResourcePool.name"),
+        Dated(column=column("Pool", documented="resource.v1.ResourcePool.name"), since=_CLASSES_UNTIL + 1),
         AGE,
         cells=_resource_slice,
     ),

@@ -95,7 +95,8 @@ _OF_RESOURCE: dict[tuple[str, str], FieldLabels] = {
 @functools.cache
 def _slices(api_version: str) -> FieldLabels:
     refusal = f"field label not supported for {api_version}, Kind=ResourceSlice: {{label}}"
-    return _labels(_NAME, "spec.nodeName", "spec.driver", refusal=refusal)
+    own = ("nodeName", "driverName") if api_version == "resource.k8s.io/v1alpha2" else ("spec.nodeName", "spec.driver")
+    return _labels(_NAME, *own, refusal=refusal)
 
 
 def of(info: ResourceInfo, own: Collection[str]) -> FieldLabels:

@@ -1,7 +1,6 @@
 """Alpha and beta versions that a server serves only when it is told to (``--runtime-config``): since 1.24 new betas are off by default.
 
-Objects are stored in the stable version where a release has one, else in the newest version that is served. Left out are the first designs
-of dynamic resource allocation (``resource.k8s.io`` v1alpha1 and v1alpha2), of which nothing has lived on.
+Objects are stored in the stable version where a release has one, else in the newest version that is served.
 """
 
 from __future__ import annotations
@@ -60,19 +59,27 @@ _ROWS: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, int]]], .
         "resource.k8s.io", "DeviceClass", "deviceclasses", _CLUSTER,
         {"v1alpha3": (31, 33), "v1beta1": (32, 37), "v1beta2": (33, 37)},
     ),
+    ("resource.k8s.io", "PodScheduling", "podschedulings", {"status": True}, {"v1alpha1": (26, 26)}),
+    (
+        "resource.k8s.io", "PodSchedulingContext", "podschedulingcontexts", {"status": True},
+        {"v1alpha2": (27, 30), "v1alpha3": (31, 31)},
+    ),
+    ("resource.k8s.io", "ResourceClass", "resourceclasses", _CLUSTER, {"v1alpha1": (26, 26), "v1alpha2": (27, 30)}),
+    ("resource.k8s.io", "ResourceClaimParameters", "resourceclaimparameters", {}, {"v1alpha2": (30, 30)}),
+    ("resource.k8s.io", "ResourceClassParameters", "resourceclassparameters", {}, {"v1alpha2": (30, 30)}),
     ("resource.k8s.io", "DeviceTaintRule", "devicetaintrules", _WITH_STATUS, {"v1alpha3": (33, 37), "v1beta2": (36, 37)}),
     (
         "resource.k8s.io", "ResourceClaim", "resourceclaims", {"status": True},
-        {"v1alpha3": (31, 33), "v1beta1": (32, 37), "v1beta2": (33, 37)},
+        {"v1alpha1": (26, 26), "v1alpha2": (27, 30), "v1alpha3": (31, 33), "v1beta1": (32, 37), "v1beta2": (33, 37)},
     ),
     (
         "resource.k8s.io", "ResourceClaimTemplate", "resourceclaimtemplates", {},
-        {"v1alpha3": (31, 33), "v1beta1": (32, 37), "v1beta2": (33, 37)},
+        {"v1alpha1": (26, 26), "v1alpha2": (27, 30), "v1alpha3": (31, 33), "v1beta1": (32, 37), "v1beta2": (33, 37)},
     ),
     ("resource.k8s.io", "ResourcePoolStatusRequest", "resourcepoolstatusrequests", _WITH_STATUS, {"v1alpha3": (36, 37)}),
     (
         "resource.k8s.io", "ResourceSlice", "resourceslices", _CLUSTER,
-        {"v1alpha3": (31, 33), "v1beta1": (32, 37), "v1beta2": (33, 37)},
+        {"v1alpha2": (30, 30), "v1alpha3": (31, 33), "v1beta1": (32, 37), "v1beta2": (33, 37)},
     ),
     ("scheduling.k8s.io", "CompositePodGroup", "compositepodgroups", {"status": True}, {"v1alpha3": (37, 37)}),
     (

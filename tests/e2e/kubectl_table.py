@@ -4,6 +4,7 @@
     get pod nothing ! NotFound                                       it fails and says so
     apply -f - < web | deployment.apps/web created                   with a manifest of ``MANIFESTS`` at its standard input
     [1.28] auth whoami | admin                                       on servers of that version and later only
+    (1.24) create token robot | ey                                   with a kubectl of that version and later only
 
 Standard output and error are looked at together. The lines of a group run in order in a namespace of the group's own; ``{ns}`` is its
 name, ``{tmp}`` an empty directory, ``{node}`` the cluster's one node. Empty lines and ones that begin with ``#`` are passed over.
@@ -54,19 +55,19 @@ create secret generic s --from-literal=p=q | secret/s created
 create secret docker-registry r --docker-server=r.example.com --docker-username=u --docker-password=p | secret/r created
 create deployment web --image=nginx:1.25 --replicas=0 --port=80 | deployment.apps/web created
 create job once --image=busybox -- true | job.batch/once created
-create cronjob often --image=busybox --schedule=*/5_*_*_*_* -- true | cronjob.batch/often created
-create job manual --from=cronjob/often | job.batch/manual created
+(1.21) create cronjob often --image=busybox --schedule=*/5_*_*_*_* -- true | cronjob.batch/often created
+(1.21) create job manual --from=cronjob/often | job.batch/manual created
 create service clusterip ci --tcp=80:8080 | service/ci created
 create service nodeport np --tcp=80:8080 | service/np created
 create service loadbalancer lb --tcp=80:8080 | service/lb created
 create service externalname en --external-name=example.com | service/en created
 create ingress in --class=nginx --rule=example.com/*=ci:80 | ingress.networking.k8s.io/in created
-create poddisruptionbudget pdb --selector=app=web --min-available=1 | poddisruptionbudget.policy/pdb created
+(1.22) create poddisruptionbudget pdb --selector=app=web --min-available=1 | poddisruptionbudget.policy/pdb created
 create priorityclass {ns}-high --value=1000 --description=x | priorityclass.scheduling.k8s.io/{ns}-high created
 create quota q --hard=configmaps=50,secrets=50 | resourcequota/q created
 create serviceaccount robot | serviceaccount/robot created
-create token robot | ^[\w-]+\.[\w-]+\.[\w-]+\s*$
-create token nobody ! serviceaccounts "nobody" not found
+(1.24) create token robot | ^[\w-]+\.[\w-]+\.[\w-]+\s*$
+(1.24) create token nobody ! serviceaccounts "nobody" not found
 create role reader --verb=get,list --resource=pods,deployments.apps | role.rbac.authorization.k8s.io/reader created
 create rolebinding reads --role=reader --serviceaccount={ns}:robot | rolebinding.rbac.authorization.k8s.io/reads created
 create clusterrole {ns}-r --verb=get --resource=nodes --non-resource-url=/metrics | clusterrole.rbac.authorization.k8s.io/{ns}-r created
@@ -74,8 +75,8 @@ create clusterrolebinding {ns}-b --clusterrole={ns}-r --user=alice | clusterrole
 create namespace {ns}-more | namespace/{ns}-more created
 create -f - < unknown-kind ! no matches for kind "Bogus" in version "v1"
 create -f - < unknown-version ! no matches for kind "Deployment" in version "apps/v7"
-create -f - < misspelt ! strict decoding error: unknown field "dada"
-create -f - --validate=warn < misspelt | Warning: unknown field "dada"
+(1.25) create -f - < misspelt ! strict decoding error: unknown field "dada"
+(1.25) create -f - --validate=warn < misspelt | Warning: unknown field "dada"
 create -f - --dry-run=server < many | secret/two created \(server dry run\)
 create -f - --save-config < many | configmap/one created
 run one --image=nginx --labels=a=b --env=A=B --port=80 | pod/one created
@@ -95,7 +96,7 @@ get configmap one --show-labels | set=p
 get configmaps -L set | SET
 get configmaps --sort-by=.metadata.name --no-headers | one
 get configmap one -o json | "kind": "ConfigMap"
-get configmap one -o yaml --show-managed-fields | manager: kubectl
+(1.21) get configmap one -o yaml --show-managed-fields | manager: kubectl
 get configmap one -o jsonpath={.metadata.labels.set} | ^p$
 get configmap one -o go-template={{.metadata.name}} | ^one$
 get configmap one -o custom-columns=N:.metadata.name,L:.metadata.labels.set | one\s+p
@@ -137,22 +138,22 @@ patch configmap m -p {"data":{"b":"2"}} | configmap/m patched
 patch configmap m -p {"data":{"b":"2"}} | configmap/m patched \(no change\)
 patch configmap m --type=json -p [{"op":"remove","path":"/data/b"}] | configmap/m patched
 patch configmap m --type=merge -p {"data":{"b":null}} | configmap/m patched
-patch configmap m --type=json -p [{"op":"remove","path":"/data/nope"}] ! the server rejected our request due to an error in our request
+(1.21) patch configmap m --type=json -p [{"op":"remove","path":"/data/nope"}] ! the server rejected our request due to an error
 patch configmap nothing -p {} ! NotFound
 replace -f - < map-changed | configmap/m replaced
 replace --force -f - < map | configmap/m replaced
 label configmap m tier=a | configmap/m labeled
 label configmap m tier=b ! already has a value
 label configmap m tier=b --overwrite | configmap/m labeled
-label configmap m tier- | configmap/m unlabeled
+(1.23) label configmap m tier- | configmap/m unlabeled
 label configmap m bad/key/x=1 ! name part must consist of alphanumeric|a valid label key|qualified name
 annotate configmap m note=x | configmap/m annotated
 annotate configmap m note- | configmap/m annotated
 label configmaps --all x=y | configmap/m labeled
-wait --for=jsonpath={.data.a}=1 configmap/m --timeout=20s | condition met
+(1.23) wait --for=jsonpath={.data.a}=1 configmap/m --timeout=20s | condition met
 delete configmap m --dry-run=server | \(server dry run\)
 delete configmap m | configmap "m" deleted
-wait --for=delete configmap/m --timeout=20s | ^$|condition met
+(1.24) wait --for=delete configmap/m --timeout=20s | ^$|condition met
 delete configmap m ! NotFound
 delete configmap m --ignore-not-found | No resources found|^$
 delete configmaps -l none=such | No resources found
@@ -166,7 +167,7 @@ get pods -l app=web -o wide | {node}
 get deployment,replicaset -o wide | app=web
 scale deployment/web --replicas=1 | deployment.apps/web scaled
 scale deployment/web --replicas=3 --current-replicas=7 ! [Ee]xpected replicas to be 7, was 1
-get deployment web --subresource=scale | DESIRED
+(1.24) get deployment web --subresource=scale | DESIRED
 set image deployment/web nginx=nginx:1.26 | image updated
 set env deployment/web A=b | env updated
 set env deployment/web --list | A=b
@@ -185,8 +186,8 @@ expose deployment web --port=80 | service/web exposed
 set selector service/web app=web,x=y | selector updated
 describe deployment web | Replicas:
 describe service web | Endpoints:
-events --for deployment/web | ScalingReplicaSet
-events --types=Normal | TYPE
+(1.26) events --for deployment/web | ScalingReplicaSet
+(1.26) events --types=Normal | TYPE
 diff -f - < web ! replicas
 run one --image=nginx | pod/one created
 wait --for=condition=Ready pod/one --timeout=90s | condition met
@@ -198,8 +199,8 @@ exec one -- ls ! cannot run a command: the nodes of this cluster are hollow
 attach one ! cannot be attached to: the nodes of this cluster are hollow
 cp one:/x {tmp}/x ! hollow
 port-forward pod/one 0:80 ! cannot be connected to|hollow
-debug one --image=busybox --container=dbg --profile=general | ^$|ephemeral|debug
-get pod one -o jsonpath={.spec.ephemeralContainers[0].name} | ^dbg$
+(1.27) debug one --image=busybox --container=dbg --profile=general | ^$|ephemeral|debug
+(1.27) get pod one -o jsonpath={.spec.ephemeralContainers[0].name} | ^dbg$
 top pods ! Metrics API not available
 top nodes ! Metrics API not available
 label pods --all seen=yes | pod/one labeled
@@ -207,11 +208,11 @@ delete pod one --grace-period=0 --force | force deleted
 delete deployment web --cascade=foreground --timeout=90s | deleted
 """,
     "cluster": r"""
-version | Server Version: v{version}
+(1.28) version | Server Version: v{version}
 api-versions | apps/v1
 api-resources | deployments\s+deploy\s+apps/v1\s+true\s+Deployment
 api-resources --namespaced=false --verbs=list -o name | nodes
-api-resources --api-group=batch -o wide | CATEGORIES
+(1.23) api-resources --api-group=batch -o wide | CATEGORIES
 cluster-info | control plane.* is running at
 cluster-info dump --namespaces {ns} --output-directory={tmp}/dump | Cluster info dumped
 explain pods | KIND:\s+Pod
@@ -225,7 +226,7 @@ auth can-i create pods --as=nobody ! no
 auth can-i get /healthz --as=nobody --as-group=system:authenticated | yes
 auth can-i --list | \*\.\*
 auth reconcile -f - < role | role.rbac.authorization.k8s.io/reconciled reconciled
-[1.28] auth whoami | kubernetes-admin|tester
+[1.28] (1.28) auth whoami | kubernetes-admin|tester
 cordon {node} | cordoned
 get node {node} | SchedulingDisabled
 drain {node} --ignore-daemonsets --force --delete-emptydir-data --timeout=60s --pod-selector=none=such | drained

@@ -20,6 +20,11 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "certificates": {"certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle PodCertificateRequest"},
     "core": {"": "ConfigMap Secret ServiceAccount Namespace Event LimitRange ResourceQuota", "events.k8s.io": "Event"},
+    # before the module that has most of these kinds in later versions
+    "first_resource_claims": {
+        "resource.k8s.io": "PodScheduling PodSchedulingContext ResourceClaim ResourceClaimParameters ResourceClaimTemplate ResourceClass "
+        "ResourceClassParameters ResourceSlice",
+    },
     "dynamic_resources": {"resource.k8s.io": "DeviceClass DeviceTaintRule ResourceClaim ResourceClaimTemplate ResourceSlice"},
     "extension": {
         "apiregistration.k8s.io": "APIService",
@@ -48,7 +53,10 @@ MODULES: dict[str, dict[str, str]] = {
         "batch": "Job CronJob",
     },
 }
+#: of a kind in two modules the later one counts, unless the version says otherwise
 _MODULE_OF = {(group, kind): name for name, groups in MODULES.items() for group, kinds in groups.items() for kind in kinds.split()}
+#: API versions whose kinds have little more than their names in common with those of later ones
+_OF_VERSION = {"resource.k8s.io/v1alpha1": "first_resource_claims", "resource.k8s.io/v1alpha2": "first_resource_claims"}
 
 
 @cache
@@ -64,7 +72,7 @@ def strategy_for(info: ResourceInfo) -> Strategy:
         own: Strategy = info.custom.strategy()
         return own
     key = (info.group, info.kind)
-    module = _MODULE_OF.get(key)
+    module = _OF_VERSION.get(info.api_version) or _MODULE_OF.get(key)
     strategy = Strategy() if module is None else strategies_in(module)[key]()
     strategy.has_status = info.has_status
     return strategy
