@@ -122,6 +122,7 @@ class ApiServer:
         self.env.authorize_create = CreateAuthorization(self.access.authorizer)
         served = ServedObjects(self.registry, self.schemas)
         self.webhooks = WebhookCalls(self.access.cached, config.service_addresses(), source)
+        self.env.call_webhook = self.webhooks.call
         admission = build_admission_chain(
             self.access.cached,
             self.access.authorizer,

@@ -21,6 +21,7 @@ from apiserver.resources.table import version_priority
 from apiserver.schemas.decoding import Decoded
 
 if TYPE_CHECKING:
+    from apiserver.apiextensions.conversion_webhook import Converted
     from apiserver.apiextensions.structural import StructuralSchema
     from apiserver.registry.strategy import Strategy
     from apiserver.schemas.schema_set import SchemaSet
@@ -65,6 +66,15 @@ class CustomDefinition:
         assert self.shape == other.shape, (self.name, other.name)
         for name, version in self.versions.items():
             version.adopt(other.versions[name])
+        if "converted" in other.__dict__:
+            self.__dict__["converted"] = other.__dict__["converted"]
+
+    @cached_property
+    def converted(self) -> Converted:
+        """What its webhook has made of objects."""
+        from apiserver.apiextensions.conversion_webhook import Converted
+
+        return Converted(self)
 
     @property
     def prefix(self) -> str:
@@ -158,7 +168,7 @@ class CustomVersion:
     def converts_by_webhook(self) -> bool:
         return bool(self.definition.converts_by_webhook)
 
-    async def converted(self, obj: Object, to: CustomVersion) -> Object:
+    def converted(self, obj: Object, to: CustomVersion) -> Object:
         from apiserver.apiextensions.strategy import CustomResourceStrategy
 
         found = obj if to is self else CustomResourceStrategy(self).converted(obj, to)

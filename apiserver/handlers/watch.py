@@ -104,6 +104,7 @@ async def _serve(
     gone = asyncio.ensure_future(_disconnected(receive, watcher))
     watcher.on_overflow = task.cancel
     direct = stream.direct()
+    remote = stream.scope.store.converts_remotely
     try:
         await stream.start(send)
         for piece in stream.initial(objects):
@@ -113,13 +114,15 @@ async def _serve(
         while True:
             batch = watcher.take()
             if batch:
-                body = stream.encode(batch)
+                body = await stream.converted(batch) if remote else stream.encode(batch)
                 if body:
                     await send({"type": "http.response.body", "body": body, "more_body": True})
+                if stream.failed:
+                    break
             elif watcher.ended:
                 break
             else:
-                watcher.direct = direct
+                watcher.direct = None if remote else direct
                 await watcher.wait()
                 watcher.direct = None
         if not gone.done():
@@ -151,6 +154,8 @@ class _Stream:
         self._context = context
         self._negotiated = negotiated
         self._columns_sent = False
+        #: an event could not be told: the watch ends
+        self.failed = False
         self.event: Callable[[str, bytes], bytes] = _line
         self.dumps: Callable[[dict[str, Any]], bytes] = orjson.dumps
         self._show: Callable[[StoredObject], bytes] = scope.store.served
@@ -212,6 +217,19 @@ class _Stream:
             else:
                 lines.append(self._encode(*entry))
         return lines[0] if len(lines) == 1 else b"".join(lines)
+
+    async def converted(self, batch: list[Any]) -> bytes:
+        """The same where a webhook has to convert the objects first. Where it cannot, that is the last event."""
+        store = self.scope.store
+        pieces: list[bytes] = []
+        try:
+            await store.ready([entry[1].object for entry in batch if not isinstance(entry, Bookmark)])
+            for entry in batch:
+                pieces.append(await store.settled(functools.partial(self.encode, [entry])))
+        except StatusError as error:
+            self.failed = True
+            pieces.append(self.event("ERROR", self.dumps(error.status)))
+        return b"".join(pieces)
 
     def direct(self) -> Callable[[list[Any]], bool] | None:
         """A way to write events without waking the handler, which costs more than the writing: the framed chunk of one event is the same

@@ -98,8 +98,9 @@ class StoredObject:
         self.revision = revision
         self._labels: Mapping[str, str] | None = None
         self._fields: tuple[FieldsOf | None, Mapping[str, str]] | None = None
-        #: of a custom object: the bytes that are served for it, and by whose rules they were made
-        self.served_as: tuple[object, bytes] | None = None
+        #: of a custom object: the bytes that are served for it, and by whose rules they were made; in several versions where a webhook
+        #: makes them
+        self.served_as: tuple[object, bytes] | dict[object, bytes] | None = None
         self._decoded: dict[str, Any] | None = None
         #: its protobuf message and the apiVersion of it, once somebody has read the object so
         self.message: tuple[str, bytes] | None = None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from apiserver.admission.interfaces import AdmissionAttributes, no_annotation
 from apiserver.authentication.user import UserInfo
@@ -14,6 +14,8 @@ from apiserver.authorization.authorizer import Authorizer
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.kv_object_storage import KvObjectStorage
 from apiserver.resources.resource_info import ResourceInfo
+
+T = TypeVar("T")
 
 
 class Admission(Protocol):
@@ -82,8 +84,17 @@ class Environment:
     authorizer: Authorizer | None = None
     #: takes fields out of an object that the served Kubernetes does not have; None where it has all that defaults may set
     drop_unserved: Callable[[ResourceInfo, Object], None] | None = None
+    #: POST of JSON to what the ``clientConfig`` of a conversion webhook names, within seconds
+    call_webhook: Callable[[Mapping[str, Any], bytes, float], Awaitable[bytes]] | None = None
     #: the schemas of the served Kubernetes, a ``SchemaSet``, for definitions of custom resources
     schemas: Any = None
+
+
+    async def settled(self, work: Callable[[], T]) -> T:
+        """What ``work`` answers, for which conversion webhooks are asked where it needs them."""
+        from apiserver.registry import remote_conversion
+
+        return await remote_conversion.settled(self, work)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -38,8 +38,9 @@ async def delete(store: Store, write: Write, namespace: str, name: str, options:
         with as_statuses(store.info, name):
             current = await store.get(namespace, name)
             done = await _delete_version(store, write, namespace, name, path, current, options)
-        if done is not None:
-            return done
+            if done is not None:
+                await store.ready((done.object,))
+                return done
 
 
 async def delete_unreadable(store: Store, write: Write, namespace: str, name: str) -> None:
@@ -75,8 +76,8 @@ async def _delete_version(
     new = store.decode(current)
     if store.strategy.begin_deletion(new, now):
         if write.dry_run:
-            return Deleted(object=store.unwritten(path, new, current.revision), gone=False)
-        begun = await store.storage.update(path, store.to_storage(new), current.revision)
+            return Deleted(object=await store.settled(lambda: store.unwritten(path, new, current.revision)), gone=False)
+        begun = await store.storage.update(path, await store.stored_form(new), current.revision)
         return None if begun is None else Deleted(object=begun, gone=False)
     grace = deletion.begin(new, options, supports_grace=store.supports_grace, now=now)
     if grace.pending:
@@ -99,9 +100,9 @@ async def _delete_version(
     last = current
     if marked and new != old:
         if write.dry_run:
-            last = store.unwritten(path, new, current.revision)
+            last = await store.settled(lambda: store.unwritten(path, new, current.revision))
         else:
-            written = await store.storage.update(path, store.to_storage(new), current.revision)
+            written = await store.storage.update(path, await store.stored_form(new), current.revision)
             if written is None:
                 return None
             last = written

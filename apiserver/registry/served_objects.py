@@ -47,7 +47,10 @@ class ServedObjects:
         if store is None:
             return None
         found = await store.storage.get(store.path(namespace, name))
-        return None if found is None else store.decode(found)
+        if found is None:
+            return None
+        await store.ready([found])
+        return store.decode(found)
 
     async def list_objects(self, info: ResourceInfo, namespace: str) -> list[Object]:
         store = await self._store(info)
@@ -55,6 +58,7 @@ class ServedObjects:
             return []
         store.storage.freshen_now()
         found, _ = store.storage.cache.select(Selection(namespace=namespace))
+        await store.ready(found)
         return [store.decode(one) for one in found]
 
     async def _store(self, info: ResourceInfo) -> Store | None:

@@ -7,9 +7,10 @@ everything in it (patch, admission, strategy, validation) bears running twice.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from apiserver import long_runs
 from apiserver.admission.interfaces import AdmissionAttributes, Operation
@@ -33,7 +34,11 @@ LOST_RACES_MAX = 16
 #: Old → new. The old object is the function's own copy; the new one must share nothing with anything that outlives the call.
 Build = Callable[[Object], Awaitable[Object]]
 
+#: versions in which an object is kept as a webhook made it; a definition has two or three
+SERVED_FORMS_MAX = 8
+
 STATUS = "status"
+T = TypeVar("T")
 
 _VERSION_ON_CREATE = "resourceVersion should not be set on objects to be created"
 
@@ -60,6 +65,7 @@ class Store:
         self.env = env
         self._converts = info.api_version != stored.api_version
         self._from_storage = strategy.from_storage if strategy.reads_otherwise else None
+        self._remote = strategy.converts_remotely
         self._served_mark = object()
         # objects that an older server stored in another version start otherwise
         self._type_prefix = codec.type_prefix(info.api_version, info.kind)
@@ -75,7 +81,25 @@ class Store:
             found = await self.storage.get(self.path(namespace, name), min_revision)
         if found is None:
             raise status.not_found(self.info.group, self.info.resource, name)
+        if self._remote:
+            await self.ready([found])
         return found
+
+    async def ready(self, objects: Sequence[StoredObject]) -> None:
+        """Before objects that come from the storage itself are decoded or served: the webhook has converted those that only it can.
+        Raises StatusError."""
+        if self._remote:
+            from apiserver.registry import remote_conversion
+
+            await remote_conversion.pin(self, objects)
+
+    async def settled(self, work: Callable[[], T]) -> T:
+        """What ``work`` answers, for which the webhook is asked where it needs it. Raises StatusError."""
+        return await self.env.settled(work) if self._remote else work()
+
+    @property
+    def converts_remotely(self) -> bool:
+        return self._remote
 
     async def list_objects(
         self,
@@ -88,9 +112,12 @@ class Store:
         start_revision: int = 0,
     ) -> ListResult:
         """Raises what the object storage raises: the handler words it."""
-        return await self.storage.list_objects(
+        result = await self.storage.list_objects(
             selection, revision=revision, match=match, limit=limit, start=start, start_revision=start_revision
         )
+        if self._remote:
+            await self.ready(result.objects)
+        return result
 
     async def watch(
         self, selection: Selection, revision: int, *, with_state: bool | None = None, initial_events_end: bool = False
@@ -98,10 +125,19 @@ class Store:
         with as_statuses(self.info, ""):
             if not with_state and 0 < revision < self.strategy.since_revision:
                 raise ExpiredError(revision, self.strategy.since_revision)
-            return await self.storage.watch(selection, revision, with_state=with_state, initial_events_end=initial_events_end)
+            watcher, found = await self.storage.watch(selection, revision, with_state=with_state, initial_events_end=initial_events_end)
+        if self._remote:
+            try:
+                await self.ready(found)
+            except BaseException:
+                watcher.end()
+                raise
+        return watcher, found
 
     def decode(self, stored: StoredObject) -> Object:
         """A stored object as a dict of the caller's own, in the served version."""
+        if self._remote:
+            return codec.decode(self._served_remote(stored))
         obj = stored.decode()
         return conversion.convert(obj, self.info) if self._from_storage is None else self._from_storage(obj)
 
@@ -113,15 +149,30 @@ class Store:
 
     def _served_custom(self, stored: StoredObject) -> bytes:
         """Pruned and defaulted once by what the definition says now; the stored bytes where that changes nothing."""
+        if self._remote:
+            return self._served_remote(stored)
         known = stored.served_as
-        if known is not None and known[0] is self._served_mark:
+        if isinstance(known, tuple) and known[0] is self._served_mark:
             return known[1]
+        raw = self._settled_bytes(stored)
+        stored.served_as = (self._served_mark, raw)
+        return raw
+
+    def _served_remote(self, stored: StoredObject) -> bytes:
+        """The same in several versions at once, since each costs a call. Raises NeedsConversionError."""
+        known = stored.served_as
+        if not isinstance(known, dict) or len(known) > SERVED_FORMS_MAX:
+            known = stored.served_as = {}
+        raw = known.get(self._served_mark)
+        if raw is None:
+            raw = known[self._served_mark] = self._settled_bytes(stored)
+        return raw
+
+    def _settled_bytes(self, stored: StoredObject) -> bytes:
         original = stored.decode()
         obj = self.strategy.from_storage(original)
         unchanged = stored.raw.startswith(self._type_prefix) and (obj is original or obj == original)
-        raw = stored.raw if unchanged else self.encode(obj)
-        stored.served_as = (self._served_mark, raw)
-        return raw
+        return stored.raw if unchanged else self.encode(obj)
 
     def encode(self, obj: Object) -> bytes:
         """JSON of an object in the served version, resourceVersion included if it has one."""
@@ -133,6 +184,10 @@ class Store:
         if self._from_storage is not None:
             return self.strategy.to_storage(obj)
         return conversion.convert(dict(obj), self.stored) if self._converts else obj
+
+    async def stored_form(self, obj: Object) -> Object:
+        """``to_storage``, for which a webhook is waited for."""
+        return await self.env.settled(lambda: self.to_storage(obj)) if self._remote else self.to_storage(obj)
 
     def unwritten(self, path: str, obj: Object, revision: int) -> StoredObject:
         """What a dry run answers."""
@@ -214,6 +269,8 @@ class Store:
                     raise StatusError(status.failure(500, "", _VERSION_ON_CREATE))
                 path = self.path(namespace, name)
                 created = await self._create(write, path, obj, guard, manages_fields)
+                if self._remote:
+                    await self.ready((created,))
                 if write.dry_run:
                     _undo(context)
                 return created
@@ -233,13 +290,13 @@ class Store:
             if write.dry_run:
                 if await self.storage.get(path) is not None:
                     raise KeyExistsError(path)
-                return self.unwritten(path, obj, 0)
+                return await self.settled(lambda: self.unwritten(path, obj, 0))
             try:
-                return await self.storage.create(path, self.to_storage(obj), guard)
+                return await self.storage.create(path, await self.stored_form(obj), guard)
             except TooLargeError:
                 if not manages_fields or obj["metadata"].pop("managedFields", None) is None:
                     raise
-                return await self.storage.create(path, self.to_storage(obj), guard)
+                return await self.storage.create(path, await self.stored_form(obj), guard)
 
     def _exists(self, path: str, name: str, generated: bool) -> StatusError:
         error = status.already_exists(self.info.group, self.info.resource, name)
@@ -282,19 +339,23 @@ class Store:
             nonlocal unwritten, goes
             unwritten, goes = None, False
             _undo(context)
+            if self._remote:
+                await self.ready((current,))
             old = self.decode(current)
             self._check_preconditions_of_update(path, name, preconditions, old["metadata"])
             own_old = self.decode(current)
             new = await self._changed(write, context, name, old, build, own_old, subresource, manages_fields)
             goes = self._goes(new, old)
             if not goes and managed_fields.restore_timestamps(old, new) == old and not self.storage.is_stale(path):
-                if self._from_storage is None or self.to_storage(old) == current.decode():
+                if self._from_storage is None or await self.stored_form(old) == current.decode():
                     return None
                 new = old  # nothing changes, but it is stored otherwise by now: in another version, with further defaults
             if goes or write.dry_run:
-                unwritten = self.unwritten(path, new, current.revision)
+                unwritten = await self.settled(lambda: self.unwritten(path, new, current.revision))
+                if self._remote:
+                    await self.ready((unwritten,))
                 return None
-            return self.to_storage(new if tracks else managed_fields.without_entries(new))
+            return await self.stored_form(new if tracks else managed_fields.without_entries(new))
 
         lost_races = 0
         while True:
@@ -328,6 +389,8 @@ class Store:
                     _undo(context)
                     raise
                 if unwritten is None:
+                    if self._remote:
+                        await self.ready((result,))
                     return result, False
                 if write.dry_run:
                     _undo(context)

@@ -93,6 +93,9 @@ class Strategy:
     #: whether ``from_storage`` and ``to_storage`` do more than ``registry.conversion``
     reads_otherwise: bool = False
 
+    #: whether these two may raise ``NeedsConversionError``, since only a webhook can tell
+    converts_remotely: bool = False
+
     def from_storage(self, obj: Object) -> Object:
         """A stored object, which may be changed, in the served version. Raises StatusError where that cannot be."""
         return obj

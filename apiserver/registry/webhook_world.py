@@ -86,9 +86,10 @@ class RegistryWebhooks:
         return self._served.equivalents(info)
 
     async def converted(self, obj: Object, info: ResourceInfo, to: ResourceInfo) -> Object:
+        custom, other = info.custom, to.custom
+        if custom is not None and other is not None:
+            return await self._registry.env.settled(lambda: custom.converted(objects.deep_copy(obj), other))
         copy: Object = objects.deep_copy(obj)
-        if info.custom is not None and to.custom is not None:
-            return await info.custom.converted(copy, to.custom)
         stored = self._registry.table.storage_info(info) or info
         return conversion.convert(conversion.convert(copy, stored), to)
 

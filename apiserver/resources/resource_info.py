@@ -64,8 +64,9 @@ class CustomResource(Protocol):
     def converts_by_webhook(self) -> bool:
         """Whether only a webhook can tell what an object looks like in another version."""
 
-    async def converted(self, obj: dict[str, Any], to: Any) -> dict[str, Any]:
-        """An object of this version, which is given away, in the version ``to`` of the same definition. Raises StatusError."""
+    def converted(self, obj: dict[str, Any], to: Any) -> dict[str, Any]:
+        """An object of this version, which is given away, in the version ``to`` of the same definition. Raises NeedsConversionError
+        where its webhook has to be asked first."""
 
     def openapi_v3_schema(self) -> dict[str, Any] | None:
         """The schema as the definition has it, decoded anew at each call; None: any object."""
