@@ -16,6 +16,8 @@ from apiserver.machinery import objects
 GROUP = "rbac.authorization.k8s.io"
 RESOURCES = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
 
+_USER, _GROUP = "user", "group"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
@@ -25,8 +27,9 @@ class Subject:
     group: str = ""
     description: str = ""
 
-    def is_user(self, user: UserInfo) -> bool:
-        return self.group in user.groups if self.group else self.user == user.name
+    @property
+    def key(self) -> tuple[str, str]:
+        return (_GROUP, self.group) if self.group else (_USER, self.user)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +58,20 @@ class Grant:
     error: str = ""
 
 
+_Bound = tuple[int, Subject, Binding]
+"""(position of the subject in its binding, subject, binding)"""
+_NOTHING: dict[str, _Bound] = {}
+
+
 class RbacData:
+    """Bindings are kept by who they are for as well: a decision looks at those of its user only, however many there are."""
+
     def __init__(self) -> None:
         self.generation = 0
         self._roles: dict[tuple[str, str], tuple[Rule, ...]] = {}
         self._bindings: dict[str, dict[str, Binding]] = {}
+        #: namespace → subject → name of the binding
+        self._by_subject: dict[str, dict[tuple[str, str], dict[str, _Bound]]] = {}
 
     def object_changed(self, resource: str, namespace: str, name: str, obj: objects.Object | None) -> None:
         """Take note of an object of ``resource`` as it is now; None: it was deleted."""
@@ -82,29 +94,45 @@ class RbacData:
     def _binding_changed(self, namespace: str, name: str, obj: objects.Object | None) -> None:
         there = self._bindings.setdefault(namespace, {})
         binding = None if obj is None else _binding(namespace, name, obj)
-        if there.get(name) == binding:
+        old = there.get(name)
+        if old == binding:
             return
         self.generation += 1
-        if binding is None:
+        index = self._by_subject.setdefault(namespace, {})
+        if old is not None:
             del there[name]
-        else:
+            for subject in old.subjects:
+                bound = index.get(subject.key)
+                if bound is not None:
+                    bound.pop(name, None)
+                    if not bound:
+                        del index[subject.key]
+        if binding is not None:
             there[name] = binding
-            # iteration order is that of names, so that reasons do not depend on history
-            self._bindings[namespace] = dict(sorted(there.items()))
+            for position, subject in enumerate(binding.subjects):
+                # of a subject that stands there twice the first one counts
+                index.setdefault(subject.key, {}).setdefault(name, (position, subject, binding))
 
     def grants(self, user: UserInfo, namespace: str) -> Iterator[Grant]:
-        """What the user has at the cluster's level and, where ``namespace`` is not "", in it; one for each binding."""
+        """What the user has at the cluster's level and, where ``namespace`` is not "", in it; one for each binding, in the order of their
+        names, so that reasons do not depend on history."""
         for scope in ("", namespace) if namespace else ("",):
-            for binding in self._bindings.get(scope, {}).values():
-                for subject in binding.subjects:
-                    if subject.is_user(user):
-                        rules = self.rules_of(binding.role_kind, binding.role_name, scope)
-                        if rules is None:
-                            error = _missing(binding.role_kind, binding.role_name)
-                            yield Grant(binding=binding, subject=subject, error=error)
-                        else:
-                            yield Grant(binding=binding, subject=subject, rules=rules)
-                        break
+            index = self._by_subject.get(scope)
+            if not index:
+                continue
+            found: dict[str, _Bound] = {}
+            for key in ((_USER, user.name), *((_GROUP, group) for group in user.groups)):
+                for name, bound in index.get(key, _NOTHING).items():
+                    known = found.get(name)
+                    if known is None or bound[0] < known[0]:
+                        found[name] = bound
+            for name in sorted(found):
+                _, subject, binding = found[name]
+                rules = self.rules_of(binding.role_kind, binding.role_name, scope)
+                if rules is None:
+                    yield Grant(binding=binding, subject=subject, error=_missing(binding.role_kind, binding.role_name))
+                else:
+                    yield Grant(binding=binding, subject=subject, rules=rules)
 
     def rules_of(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
         """The rules of a role reference of a binding in ``namespace``; None where there is no such role."""
