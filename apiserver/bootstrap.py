@@ -1,4 +1,5 @@
-"""What a cluster has from its first moment: system namespaces, RBAC's default objects, priority classes, the ``kubernetes`` service.
+"""What a cluster has from its first moment: system namespaces, RBAC's default objects, priority classes, the ``kubernetes`` service,
+the APIServices of what is built in.
 
 Everything that is missing is written at once, straight to the store: these are the system's own objects, and no client waits longer than
 for one round of writes.
@@ -10,11 +11,14 @@ import ipaddress
 from typing import Any
 
 from apiserver.admission.plugins.priority import SYSTEM_PRIORITY_CLASSES
+from apiserver.aggregation import priorities
+from apiserver.aggregation.registration import builtin_versions
 from apiserver.authorization import bootstrap as rbac
 from apiserver.machinery import names, objects
 from apiserver.machinery.objects import Object
 from apiserver.registry.environment import Environment
 from apiserver.registry.registry import CachedObjects, Registry
+from apiserver.registry.strategies.extension import local_condition
 
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
@@ -30,6 +34,9 @@ async def create_system_objects(registry: Registry, service_cluster_ip_range: st
     wanted += [("scheduling.k8s.io", "priorityclasses", objects.deep_copy(obj)) for obj in SYSTEM_PRIORITY_CLASSES]
     network = ipaddress.ip_network(service_cluster_ip_range.split(",")[0])
     wanted.append(("", "services", _kubernetes_service(str(network[1]), port)))
+    local = {"conditions": [local_condition(registry.env.clock.text())]}
+    api_services = priorities.builtin(builtin_versions(registry))
+    wanted += [(priorities.GROUP, priorities.RESOURCE, {**obj, "status": local}) for obj in api_services.values()]
     changed = 0
     for step in rbac.plan_reconciliation(rbac.load_policy(), lambda r, ns, name: cached.get(_RBAC_GROUP, r, ns, name)):
         if step.operation is rbac.Operation.CREATE:

@@ -129,6 +129,9 @@ class ServerConfig(BaseModel):
     tls_cert_file: Path
     tls_private_key_file: Path
     client_ca_file: Path | None = None
+    #: what the API server shows to extension API servers; None: they know it not, and let it in as anonymous at most
+    proxy_client_cert_file: Path | None = None
+    proxy_client_key_file: Path | None = None
     token_auth_file: Path | None = None
     anonymous_auth: bool = True
     #: one JSON line for each request at the Metadata level; None: no audit log

@@ -72,11 +72,13 @@ class HandlerChain:
         observer: RequestObserver | None = None,
         audit_log: AuditLog | None = None,
         catch_up: Callable[[], Awaitable[bool]] | None = None,
+        is_passed_on: Callable[[RequestInfo], bool] = lambda info: False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """``now``: a monotonic clock in seconds. ``catch_up`` brings what authenticator and authorizer look at up to date, and answers
-        whether there was news."""
+        whether there was news. ``is_passed_on``: whether another server does the work of a request, which then takes no seat here."""
         self._catch_up = catch_up
+        self._is_passed_on = is_passed_on
         self._handler = handler
         self._resolve = resolve
         self._deadline = Deadline(request_timeout_seconds)
@@ -144,6 +146,9 @@ class HandlerChain:
                     if not await self._has_news(error):
                         raise
                     await self._ask_others(context, self._authorization)
+                if self._is_passed_on(info):
+                    self._flow_control.release(seat)
+                    seat = response.on_start = None
                 handling = self._handler(scope, receive, response)
                 if context.deadline is not None:
                     handling = Limited(cast(Coroutine[Any, Any, None], handling), context.deadline - self._now())
@@ -251,6 +256,7 @@ def build_handler_chain(
     observer: RequestObserver | None = None,
     audit_log: AuditLog | None = None,
     catch_up: Callable[[], Awaitable[bool]] | None = None,
+    is_passed_on: Callable[[RequestInfo], bool] = lambda info: False,
 ) -> HandlerChain:
     """The chain in front of ``handler``, which is called with ``scope["sampan"]`` filled and may raise ``StatusError``. The maxima are for
     where there is no ``flow_control``."""
@@ -264,4 +270,5 @@ def build_handler_chain(
         observer=observer,
         audit_log=audit_log,
         catch_up=catch_up,
+        is_passed_on=is_passed_on,
     )

@@ -18,6 +18,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from apiserver.aggregation.tunnel import TAKE_OVER_KEY
 from apiserver.handler_chain import CUT_KEY, GONE_KEY, PEER_CERTIFICATE_KEY
 from apiserver.handlers.watch import WRITE_CHUNK_KEY
 from apiserver.http_exchange import STATUS_LINES, Exchange, name_start
@@ -152,6 +153,7 @@ class ApiProtocol(HttpToolsProtocol):
             WRITE_CHUNK_KEY: self.write_chunk,
             CUT_KEY: self.cut,
             GONE_KEY: self.transport.is_closing,
+            TAKE_OVER_KEY: self.take_over,
         }
         before = self.cycle
         exchange = Exchange(
@@ -213,6 +215,20 @@ class ApiProtocol(HttpToolsProtocol):
         if self.cycle is not None:
             self.cycle.disconnected = True
         self.transport.abort()
+
+    def take_over(self, head: bytes, protocol: asyncio.Protocol) -> None:
+        """Answer with this head, and give the connection to another protocol: it speaks something else than HTTP from now on."""
+        exchange = self.cycle
+        exchange.response_started = exchange.response_complete = True
+        self._stop_watching()
+        for timer in (self._idle_timer, self._drain_timer):
+            if timer is not None:
+                timer.cancel()
+        self.connections.discard(self)
+        self.flow.resume_reading()
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+        self.transport.write(head)
 
     def write_chunk(self, framed: bytes) -> bool:
         """Write a chunk of a chunked response that has begun, with its framing, past the ASGI messages; False where that cannot be

@@ -24,6 +24,8 @@ from apiserver.access import Access, build_access
 from apiserver.admission.build import build_admission_chain
 from apiserver.admission.looking_again import LookingAgain
 from apiserver.admission.policies.source import PolicyServices
+from apiserver.aggregation.aggregator import Aggregator
+from apiserver.aggregation.registration import LocalRegistration
 from apiserver.apiextensions.registrar import DefinitionRegistrar
 from apiserver.config import ServerConfig
 from apiserver.filters.audit import AuditLog
@@ -116,7 +118,8 @@ class ApiServer:
         self.registry = Registry(self.table, self.objects, self.env, event_ttl_seconds=config.event_ttl_seconds)
         self.env.namespaces = self.registry.storage("", "namespaces")
         self.registry.storage("", "services").claims_of = service_allocators.claims_of
-        self.definitions = DefinitionRegistrar(self.registry, self.schemas, (errors.StoreError,))
+        self.local_services = LocalRegistration(self.registry, (errors.StoreError,))
+        self.definitions = DefinitionRegistrar(self.registry, self.schemas, (errors.StoreError,), self.local_services.definition_changed)
         self.access: Access = build_access(config, self.registry)
         self.env.authorizer = self.access.authorizer
         self.env.authorize_create = CreateAuthorization(self.access.authorizer)
@@ -135,6 +138,10 @@ class ApiServer:
             policies=PolicyServices(objects=self.access.cached, served=served, minor=self.table.minor),
         )
         self.env.admission = LookingAgain(admission, self.objects.source.catch_up)
+        #: with --read-only none: nobody else is spoken to
+        self.aggregator: Aggregator | None = None
+        if not config.read_only:
+            self.aggregator = Aggregator(config, self.registry, self.access.cached, (errors.StoreError,), source)
         self.metrics = RequestMetrics()
         self.dispatcher: Dispatcher | None = None
         self.flow_objects = Upkeep(self.registry, (errors.StoreError,), self._flow_objects_changed)
@@ -158,13 +165,15 @@ class ApiServer:
             max_body_bytes=limit,
             min_request_timeout_seconds=config.min_request_timeout_seconds,
         )
+        passed_on = self.aggregator.in_front_of(self.endpoint) if self.aggregator is not None else None
         return build_handler_chain(
-            ReadOnly(self.endpoint) if config.read_only else self.endpoint,
+            ReadOnly(self.endpoint) if passed_on is None else passed_on,
             resolve=resolve,
             authenticator=self.access.authenticator,
             authorizer=self.access.authorizer,
             catch_up=self.objects.source.catch_up,
             flow_control=self._flow_control(),
+            is_passed_on=(lambda info: False) if passed_on is None else passed_on.takes,
             request_timeout_seconds=config.request_timeout_seconds,
             observer=self.metrics,
             audit_log=AuditLog.to_file(config.audit_log_path, time.time) if config.audit_log_path is not None else None,
@@ -219,6 +228,10 @@ class ApiServer:
             self._certificates = tls.certificate_expiry(self.config)
         metrics.expose_certificates(EXPIRY_METRIC, self._certificates.samples(), out)
 
+    def _expose_aggregation(self, out: metrics.Exposition) -> None:
+        if self.aggregator is not None:
+            self.aggregator.expose(out)
+
     def _drop_unserved(self, info: ResourceInfo, obj: Object) -> None:
         if info.builtin:
             drop_unknown(self.schemas.type_of(info.group, info.version, info.kind), obj)
@@ -259,14 +272,15 @@ class ApiServer:
 
         config = self.config
         app = FastAPI(title="Sampan", openapi_url=None, docs_url=None, redoc_url=None)
-        app.include_router(discovery_routes.router(self.table))
-        app.include_router(openapi_routes.router(self.table, self.schemas))
+        extensions = None if self.aggregator is None else self.aggregator.extensions
+        app.include_router(discovery_routes.router(self.table, extensions))
+        app.include_router(openapi_routes.router(self.table, self.schemas, extensions))
         app.include_router(issuer_routes.router(config.service_account_issuer[0], self.access.public_keys, config.service_account_jwks_uri))
         if self.dispatcher is not None:
             from apiserver.discovery import flow_control_routes
 
             app.include_router(flow_control_routes.router(self.dispatcher))
-        app.include_router(metrics.router((self.metrics.expose, self._expose_store, self._expose_certificates)))
+        app.include_router(metrics.router((self.metrics.expose, self._expose_store, self._expose_certificates, self._expose_aggregation)))
         path_index.install(app, self.table, self.health.paths())
         return app
 
@@ -367,8 +381,7 @@ class ApiServer:
         if self.encryption is not None:
             beside.append(asyncio.create_task(self.encryption.run(self.objects)))
         if not self.config.read_only:
-            works = (self._endpoints.run, self._trust.run, self._do_postponed, self.definitions.run, self.flow_objects.run)
-            beside += [asyncio.create_task(work()) for work in works]
+            beside += [asyncio.create_task(work()) for work in self._work_beside()]
             if interval:
                 beside.append(asyncio.create_task(Compactor(self._kv, interval).run()))
         try:
@@ -379,6 +392,18 @@ class ApiServer:
             await asyncio.wait((self._feeding, *beside))
             await self.access.close()
             await self.webhooks.close()
+
+    def _work_beside(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+        assert self.aggregator is not None, "nothing is done beside reading where nothing is written"
+        return (
+            self._endpoints.run,
+            self._trust.run,
+            self._do_postponed,
+            self.definitions.run,
+            self.flow_objects.run,
+            self.local_services.run,
+            self.aggregator.run,
+        )
 
     def _is_only_server(self) -> bool:
         """Of a store that is in this process, with no further member."""

@@ -47,6 +47,7 @@ def certificate_expiry(config: ServerConfig) -> tls.CertificateExpiry:
     for purpose, path in (
         ("apiserver", config.tls_cert_file),
         ("client-ca", config.client_ca_file),
+        ("front-proxy-client", config.proxy_client_cert_file),
         ("etcd-peer", store.peer_cert_file),
         ("etcd-peer-ca", store.peer_trusted_ca_file),
         ("etcd-server", store.cert_file),

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from controllers.certificates.approving import ApprovingController
+from controllers.certificates.cleaning import CleaningController
 from controllers.certificates.controller import SigningController, authority_of, has_authority
 from controllers.client.resources import ENDPOINT_SLICES, Resource
 from controllers.clusterroleaggregation.controller import ClusterRoleAggregationController
@@ -72,6 +74,10 @@ CONTROLLERS: tuple[Registration, ...] = (
                  build=lambda context, _: EndpointsController(context)),
     Registration(name="endpointslice", component="endpoint-slice-controller", service_account="endpointslice-controller",
                  build=lambda context, _: EndpointSliceController(context), requires=ENDPOINT_SLICES),
+    Registration(name="csrapproving", component="certificate-controller", service_account="certificate-controller",
+                 build=lambda context, _: ApprovingController(context)),
+    Registration(name="csrcleaner", component="certificate-controller", service_account="certificate-controller",
+                 build=lambda context, _: CleaningController(context)),
     Registration(name="csrsigning", component="certificate-controller", service_account="certificate-controller",
                  build=lambda context, options: SigningController(context, authority_of(options)), configured=has_authority),
     Registration(name="podgc", component="pod-garbage-collector", service_account="pod-garbage-collector",

@@ -7,7 +7,7 @@ that it is established.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from apiserver.apiextensions.definitions import CustomDefinition, is_served
 from apiserver.apiextensions.keeper import DefinitionKeeper
@@ -27,8 +27,16 @@ class DefinitionRegistrar:
     """Made before the caches are loaded; ``run`` keeps the status of definitions as long as the server lives. ``passing`` are the errors
     of the store, which are worth another attempt."""
 
-    def __init__(self, registry: Registry, schemas: SchemaSet, passing: tuple[type[Exception], ...]) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        schemas: SchemaSet,
+        passing: tuple[type[Exception], ...],
+        tell: Callable[[str, Object | None], None] = lambda path, definition: None,
+    ) -> None:
+        """``tell`` hears of each definition as well, before it is served; None: it is gone."""
         self._registry = registry
+        self._tell = tell
         self._schemas = schemas
         self._served: dict[str, CustomDefinition] = {}
         self._since: dict[str, int] = {}
@@ -42,6 +50,7 @@ class DefinitionRegistrar:
         stored = new or old
         assert stored is not None
         definition = None if new is None else new.decode()
+        self._tell(stored.path, definition)
         if old is None and new is not None and self._registry.objects.alive:
             self._since[new.path] = new.revision  # it came to be now: nothing of its objects is older
         elif new is None:

@@ -41,6 +41,8 @@ class Serving:
     certificate: Path
     key: Path
     service_account: KeyPair
+    front_proxy_client: KeyPair
+    front_proxy_ca: Path
 
 
 class DataDir:
@@ -77,7 +79,10 @@ class DataDir:
         """The serving certificate and the ServiceAccount key, made where they are missing."""
         pki = open_pki(self.path)
         pair = pki.serving("apiserver", bind_address, first_service_ip(service_cluster_ip_range), advertise_address)
-        return Serving(pki.ca.certificate, pair.certificate, pair.key, pki.service_account_key())
+        front = pki.front_proxy_client()
+        return Serving(
+            pki.ca.certificate, pair.certificate, pair.key, pki.service_account_key(), front, pki.front_proxy_ca().certificate
+        )
 
 
 def endpoints_in(data_dir: Path) -> tuple[str, ...]:
@@ -105,6 +110,7 @@ def make_shared_pki(directory: Path) -> None:
         pki = Pki(directory, datetime.datetime.now(datetime.UTC))
         pki.service_account_key()
         pki.etcd_ca()
+        pki.front_proxy_ca()
     except OSError as error:
         raise PkiError(f"cannot use {error.filename or directory}: {error.strerror}; mend its permissions") from error
 

@@ -179,6 +179,8 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     serving.add_argument("--service-node-port-range", type=port_range, default="30000-32767", help="ports of NodePort services")
     access_flags.add_access_flags(parser, duration, names)
     access = parser.add_argument_group("API and admission")
+    access.add_argument("--proxy-client-cert-file", type=Path, help="certificate shown to extension API servers (default: made)")
+    access.add_argument("--proxy-client-key-file", type=Path, help="its key")
     access.add_argument(
         "--runtime-config",
         action=Accumulate,

@@ -2,11 +2,13 @@
 
     ca.crt ca.key sa.key sa.pub         signs what speaks to the API server; signs ServiceAccount tokens
     etcd/ca.crt etcd/ca.key             signs what speaks to the store, so that no client of the API is one of the store
+    front-proxy-ca.crt front-proxy-ca.key   signs the API server's certificate for extension API servers, which trust what it says of users
     apiserver.crt NAME.crt …            the API server's, and those of its clients
+    front-proxy-client.crt              the API server's, as a client of extension API servers
     etcd/peer.crt etcd/server.crt       between members (server and client at once); the store's client port
     etcd/client.crt                     for etcdctl and other clients of the store
 
-The first two lines are the cluster's: its members share them (``--pki-dir`` says where they are, or they are copied); the rest is each
+The first three lines are the cluster's: its members share them (``--pki-dir`` says where they are, or they are copied); the rest is each
 member's own.
 
 ECDSA P-256 throughout: a key is made in a tenth of a millisecond, so that the first start is as fast as the second. Keys are
@@ -40,6 +42,9 @@ RENEW_BEFORE = datetime.timedelta(days=30)
 #: certificates are valid a little before they are made, for clients whose clocks are behind
 CLOCK_SKEW = datetime.timedelta(minutes=5)
 
+#: the name by which extension API servers know an API server in front of them (kubeadm's)
+FRONT_PROXY_CLIENT = "front-proxy-client"
+
 #: of X.509 (RFC 5280, appendix A.1); a longer member's name is cut
 COMMON_NAME_MAX = 64
 
@@ -63,11 +68,11 @@ class Subject:
 
 
 class Authority:
-    """A CA's certificate and key in a directory, made where they are missing. ``now`` is UTC."""
+    """A CA's certificate and key in a directory, made where they are missing. ``now`` is UTC; ``file``: their name without its end."""
 
-    def __init__(self, directory: Path, common_name: str, now: datetime.datetime) -> None:
+    def __init__(self, directory: Path, common_name: str, now: datetime.datetime, file: str = "ca") -> None:
         self._now = now
-        self.files = KeyPair(directory / "ca.crt", directory / "ca.key")
+        self.files = KeyPair(directory / f"{file}.crt", directory / f"{file}.key")
         if not self.files.certificate.exists():
             with _locked(directory):
                 if not self.files.certificate.exists():
@@ -163,6 +168,7 @@ class Pki:
         self._authority = Authority(self.shared, "sampan-ca", now)
         self.ca = self._authority.files
         self._etcd: Authority | None = None
+        self._front_proxy: Authority | None = None
 
     def service_account_key(self) -> KeyPair:
         """The public and private halves of the key that signs ServiceAccount tokens."""
@@ -188,6 +194,20 @@ class Pki:
     def client(self, name: str, subject: Subject) -> KeyPair:
         """A client certificate; its common name is the user, its organizations are the groups."""
         return self._authority.leaf(self._pair(name), subject, (ExtendedKeyUsageOID.CLIENT_AUTH,))
+
+    def front_proxy_ca(self) -> KeyPair:
+        """The authority of API servers in front of others."""
+        return self._front_proxy_authority().files
+
+    def front_proxy_client(self) -> KeyPair:
+        """What this API server shows to extension API servers."""
+        subject = Subject(FRONT_PROXY_CLIENT)
+        return self._front_proxy_authority().leaf(self._pair("front-proxy-client"), subject, (ExtendedKeyUsageOID.CLIENT_AUTH,))
+
+    def _front_proxy_authority(self) -> Authority:
+        if self._front_proxy is None:
+            self._front_proxy = Authority(self.shared, "sampan-front-proxy-ca", self._now, "front-proxy-ca")
+        return self._front_proxy
 
     # -- of the store
 

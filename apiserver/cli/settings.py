@@ -37,6 +37,10 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     _pair_in_cert_dir(flags)
     if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
+    if bool(flags.proxy_client_cert_file) != bool(flags.proxy_client_key_file):
+        raise UsageError("--proxy-client-cert-file and --proxy-client-key-file go together")
+    for flag in ("proxy_client_cert_file", "proxy_client_key_file"):
+        _readable(flag, getattr(flags, flag))
     for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file"):
         _readable(flag, getattr(flags, flag))
     access = access_flags.access_settings(flags, serving.service_account.certificate, serving.service_account.key)
@@ -53,6 +57,8 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             tls_cert_file=flags.tls_cert_file or serving.certificate,
             tls_private_key_file=flags.tls_private_key_file or serving.key,
             client_ca_file=_client_ca(data_dir, serving.ca, flags.client_ca_file),
+            proxy_client_cert_file=flags.proxy_client_cert_file or serving.front_proxy_client.certificate,
+            proxy_client_key_file=flags.proxy_client_key_file or serving.front_proxy_client.key,
             audit_log_path=flags.audit_log_path,
             enable_admission_plugins=flags.enable_admission_plugins,
             disable_admission_plugins=flags.disable_admission_plugins,
@@ -178,6 +184,9 @@ def _check_pem(flags: argparse.Namespace) -> None:
     certificate, key = flags.tls_cert_file, flags.tls_private_key_file
     if certificate is not None:
         pem_files.check_pair("--tls-cert-file", certificate, "--tls-private-key-file", key, DataDirError)
+    front, front_key = flags.proxy_client_cert_file, flags.proxy_client_key_file
+    if front is not None:
+        pem_files.check_pair("--proxy-client-cert-file", front, "--proxy-client-key-file", front_key, DataDirError)
     checks: tuple[tuple[str, Path | None, Callable[[bytes], object], str], ...] = (
         ("client-ca-file", flags.client_ca_file, x509.load_pem_x509_certificates, "certificate"),
         (

@@ -19,6 +19,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from apiserver.aggregation import openapi
+from apiserver.aggregation.fetching import FetchError
+from apiserver.discovery import merging
+from apiserver.discovery.merging import Extensions
 from apiserver.discovery.routes import METHODS, only_get
 from apiserver.resources.table import ResourceTable
 from apiserver.schemas.schema_set import SchemaSet
@@ -38,9 +42,9 @@ class _Kept:
     etag: str
 
 
-def router(table: ResourceTable, schemas: SchemaSet) -> APIRouter:
-    """Serves what ``table`` holds at the time of each request."""
-    documents = _Documents(table, schemas)
+def router(table: ResourceTable, schemas: SchemaSet, extensions: Extensions | None = None) -> APIRouter:
+    """Serves what ``table`` holds at the time of each request, and what ``extensions`` add."""
+    documents = _Documents(table, schemas, extensions)
     routes = APIRouter()
     for path, endpoint in (("/openapi/v2", documents.v2), ("/openapi/v3", documents.v3_index), ("/openapi/v3/{name:path}", documents.v3)):
         routes.add_route(path, only_get(endpoint), methods=METHODS, include_in_schema=False)
@@ -48,8 +52,9 @@ def router(table: ResourceTable, schemas: SchemaSet) -> APIRouter:
 
 
 class _Documents:
-    def __init__(self, table: ResourceTable, schemas: SchemaSet) -> None:
+    def __init__(self, table: ResourceTable, schemas: SchemaSet, extensions: Extensions | None) -> None:
         self._table = table
+        self._extensions = extensions
         self._schemas = schemas
         #: by what they are of and a mark that changes when they do: finished and unfinished builds
         self._builds: dict[tuple[str, object], asyncio.Task[_Kept]] = {}
@@ -59,24 +64,32 @@ class _Documents:
         if accepted is None:
             return Response(status_code=406)
         as_json = accepted == _JSON
-        table, schemas = self._table, self._schemas
+        schemas, remotes = self._schemas, merging.openapi(self._extensions)
 
         def build(snapshot: ResourceTable) -> bytes:
             from apiserver.schemas.openapi import gnostic, swagger2
 
             document = swagger2.document(snapshot, schemas.definitions)
+            if remotes:
+                document = openapi.merged_swagger(document, remotes)
             return orjson.dumps(document) if as_json else gnostic.encode(document)
 
-        kept = await self._kept("v2 json" if as_json else "v2 protobuf", table.generation, build)
+        kept = await self._kept("v2 json" if as_json else "v2 protobuf", self._generation(), build)
         return _answer(request, kept, _JSON if as_json else _PROTOBUF, {})
 
+    def _generation(self) -> int:
+        return self._table.generation + (0 if self._extensions is None else self._extensions.documents.generation)
+
     async def v3_index(self, request: Request) -> Response:
+        remotes = merging.openapi(self._extensions)
+
         def build(snapshot: ResourceTable) -> bytes:
             from apiserver.schemas.openapi import openapi3
 
-            return orjson.dumps(openapi3.index(snapshot))
+            found = openapi3.index(snapshot)
+            return orjson.dumps(openapi.index(found, remotes) if remotes else found)
 
-        return _answer(request, await self._kept("v3", self._table.generation, build), _JSON, {})
+        return _answer(request, await self._kept("v3", self._generation(), build), _JSON, {})
 
     async def v3(self, request: Request) -> Response:
         from apiserver.schemas.openapi import openapi3
@@ -86,6 +99,9 @@ class _Documents:
             return await self.v3_index(request)
         if _accepted(request, (_JSON,)) is None:
             return Response(status_code=406)
+        elsewhere = await self._of_extension(request, name)
+        if elsewhere is not None:
+            return elsewhere
         try:
             current = openapi3.document_hash(self._table, name)
         except KeyError:
@@ -103,6 +119,28 @@ class _Documents:
             expires = email.utils.formatdate(time.time() + _YEAR_SECONDS, usegmt=True)
             headers = {"Cache-Control": f"public, max-age={_YEAR_SECONDS}, immutable", "Expires": expires}
         return _answer(request, _Kept(gzipped=kept.gzipped, etag=f'"{current}"'), _JSON, headers)
+
+    async def _of_extension(self, request: Request, name: str) -> Response | None:
+        """The document of another server's group and version; None where it is this server's."""
+        extensions = self._extensions
+        remote = None if extensions is None else next((r for r in extensions.remotes.all() if r.path == f"/{name}"), None)
+        if extensions is None or remote is None:
+            return None
+        known = extensions.documents.of(remote)
+        source = openapi.RemoteOpenApi(path=remote.path, v3_url=known.openapi_v3, swagger=known.swagger)
+        current = openapi.v3_hash(source)
+        if not current:
+            return Response("404 page not found\n", 404, media_type="text/plain")
+        if known.openapi_v3:
+            try:
+                raw = await extensions.documents.openapi_v3_document(remote)
+            except FetchError:
+                return Response("service unavailable\n", 503, media_type="text/plain")
+        else:
+            made = openapi.v3_of_swagger(source, {"title": "Kubernetes", "version": f"v{self._table.kubernetes_version}.0"})
+            raw = orjson.dumps(made)
+        kept = _Kept(gzipped=gzip.compress(raw, _GZIP_LEVEL, mtime=0), etag=f'"{current}"')
+        return _answer(request, kept, _JSON, {})
 
     async def _kept(self, what: str, mark: object, build: Callable[[ResourceTable], bytes]) -> _Kept:
         key = (what, mark)

@@ -14,9 +14,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from apiserver.discovery import accept, documents
+from apiserver.discovery import accept, documents, merging
 from apiserver.discovery.accept import DiscoveryForm, Wanted
 from apiserver.discovery.cache import Body, DocumentCache
+from apiserver.discovery.merging import Extensions
 from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
 from apiserver.request import negotiation
@@ -30,9 +31,9 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "AMD64": "amd64"}
 
 
-def router(table: ResourceTable) -> APIRouter:
-    """Serves what ``table`` holds at the time of each request."""
-    discovery = _Discovery(table)
+def router(table: ResourceTable, extensions: Extensions | None = None) -> APIRouter:
+    """Serves what ``table`` holds at the time of each request, and what ``extensions`` add."""
+    discovery = _Discovery(table, extensions)
     routes = APIRouter()
     for path, endpoint, any_method in (
         ("/api", discovery.api, False),
@@ -94,9 +95,15 @@ def _page_not_found() -> Response:
 
 
 class _Discovery:
-    def __init__(self, table: ResourceTable) -> None:
+    def __init__(self, table: ResourceTable, extensions: Extensions | None) -> None:
         self._table = table
-        self._cache = DocumentCache(lambda: table.generation)
+        self._extensions = extensions
+        self._cache = DocumentCache(lambda: table.generation + (0 if extensions is None else extensions.documents.generation))
+
+    def _merges(self) -> Extensions | None:
+        """What other servers add; None while there are none."""
+        found = self._extensions
+        return found if found is not None and found.remotes else None
 
     async def api(self, request: Request) -> Response:
         wanted = self._wanted(request, aggregated=True)
@@ -108,11 +115,18 @@ class _Discovery:
     async def apis(self, request: Request) -> Response:
         wanted = self._wanted(request, aggregated=True, routed=False)
         if wanted.form is DiscoveryForm.PLAIN:
+            found = self._merges()
+            if found is not None:
+                return self._kept(request, wanted, "groups", lambda: merging.api_group_list(self._table, found))
             return self._kept(request, wanted, "groups", lambda: documents.api_group_list(self._table))
         return self._aggregated(request, wanted, core=False)
 
     async def group(self, request: Request) -> Response:
         group = request.path_params["group"]
+        found = self._merges()
+        if found is not None and any(remote.group == group for remote in found.remotes.all()):
+            wanted = self._wanted(request, routed=False)
+            return self._kept(request, wanted, ("group", group), lambda: merging.api_group(self._table, found, group))
         if not self._table.versions(group):
             return _page_not_found()
         return self._kept(request, self._wanted(request, routed=False), ("group", group), lambda: documents.api_group(self._table, group))
@@ -157,7 +171,9 @@ class _Discovery:
 
     def _aggregated(self, request: Request, wanted: Wanted, *, core: bool) -> Response:
         def build() -> documents.Document:
-            return documents.aggregated(self._table, core=core, version=wanted.form.value)
+            found = documents.aggregated(self._table, core=core, version=wanted.form.value)
+            extensions = None if core else self._merges()
+            return found if extensions is None else merging.aggregated(self._table, extensions, found)
 
         body = self._cache.get((core, wanted), build, functools.partial(_rendered, wanted))
         headers = {"ETag": body.etag, "Vary": "Accept", "Cache-Control": "public"}

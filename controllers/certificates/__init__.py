@@ -1,5 +1,6 @@
-"""Signs approved CertificateSigningRequests for Kubernetes' own signers with the cluster's CA (kube-controller-manager's ``csrsigning``).
+"""CertificateSigningRequests of Kubernetes' own signers (kube-controller-manager's ``csrsigning``, ``csrapproving``, ``csrcleaner``).
 
-``signing`` decides and signs: request, CA and time in, PEM or a refusal out. ``controller`` is the shell. Approving is left to people and
-other controllers; requests for other signers are left alone.
+``signing`` decides and signs: request, CA and time in, PEM or a refusal out; ``controller`` is its shell. ``approving`` approves the client
+certificates that kubelets ask for, where RBAC lets them; everything else is left to people (``kubectl certificate approve``) and to
+controllers of other signers. ``cleaning`` deletes requests that have had their time.
 """

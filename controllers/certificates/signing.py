@@ -22,6 +22,7 @@ from apiserver.machinery.objects import Object
 CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 KUBELET_SERVING = "kubernetes.io/kubelet-serving"
+LEGACY_UNKNOWN = "kubernetes.io/legacy-unknown"
 
 #: clocks differ: a certificate is valid from a little before now
 BACKDATE = datetime.timedelta(minutes=5)
@@ -52,6 +53,12 @@ _EXTENDED_USAGES: dict[str, ObjectIdentifier] = {
     "ocsp signing": ExtendedKeyUsageOID.OCSP_SIGNING,
 }
 _HANDSHAKE = frozenset(("key encipherment", "digital signature"))
+_NAME_KINDS: dict[type[x509.GeneralName], str] = {
+    x509.DNSName: "DNS",
+    x509.RFC822Name: "Email",
+    x509.IPAddress: "IP",
+    x509.UniformResourceIdentifier: "URI",
+}
 
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
 
@@ -93,7 +100,7 @@ def sign(request: Object, authority: Authority, now: datetime.datetime, serial: 
     Raises:
         RefusedError: what is asked for is not what the signer gives.
     """
-    asked = _parse(request)
+    asked = parse(request)
     usages = set(objects.get(request, "spec", "usages", default=[]))
     _RULES[_signer(request)](asked, usages)
     not_before, not_after = _validity(request, authority, now)
@@ -124,7 +131,8 @@ def _signer(request: Object) -> str:
     return str(objects.get(request, "spec", "signerName", default=""))
 
 
-def _parse(request: Object) -> x509.CertificateSigningRequest:
+def parse(request: Object) -> x509.CertificateSigningRequest:
+    """Raises RefusedError."""
     try:
         asked = x509.load_pem_x509_csr(base64.b64decode(objects.get(request, "spec", "request", default=""), validate=True))
         valid = asked.is_signature_valid
@@ -165,14 +173,19 @@ def _alternative_names(asked: x509.CertificateSigningRequest) -> x509.SubjectAlt
 
 
 def _check_client(asked: x509.CertificateSigningRequest, usages: set[str]) -> None:
-    _check_usages(usages, _HANDSHAKE | {"client auth"}, required="client auth")
+    for usage in sorted(usages - _HANDSHAKE - {"client auth"}):
+        raise RefusedError(f"invalid usage for client certificate: {usage}")
+    if "client auth" not in usages:
+        raise RefusedError("missing required usage for client certificate: client auth")
 
 
-def _check_kubelet_client(asked: x509.CertificateSigningRequest, usages: set[str]) -> None:
+def check_kubelet_client(asked: x509.CertificateSigningRequest, usages: set[str]) -> None:
+    """Raises RefusedError."""
     _check_kubelet_name(asked)
-    if _alternative_names(asked):
-        raise RefusedError("subject alternative names are not allowed")
-    _check_usages(usages, _HANDSHAKE | {"client auth"}, required="client auth")
+    for kind, words in _NAME_KINDS.items():
+        if any(isinstance(name, kind) for name in _alternative_names(asked) or ()):
+            raise RefusedError(f"{words} subjectAltNames are not allowed")
+    _check_exact_usages(usages, "client auth")
 
 
 def _check_kubelet_serving(asked: x509.CertificateSigningRequest, usages: set[str]) -> None:
@@ -180,11 +193,14 @@ def _check_kubelet_serving(asked: x509.CertificateSigningRequest, usages: set[st
     names = _alternative_names(asked) or ()
     if not any(isinstance(name, (x509.DNSName, x509.IPAddress)) for name in names):
         raise RefusedError("DNS or IP subjectAltName is required")
-    if any(isinstance(name, x509.RFC822Name) for name in names):
-        raise RefusedError("Email subjectAltNames are not allowed")
-    if any(isinstance(name, x509.UniformResourceIdentifier) for name in names):
-        raise RefusedError("URI subjectAltNames are not allowed")
-    _check_usages(usages, _HANDSHAKE | {"server auth"}, required="server auth")
+    for kind in (x509.RFC822Name, x509.UniformResourceIdentifier):
+        if any(isinstance(name, kind) for name in names):
+            raise RefusedError(f"{_NAME_KINDS[kind]} subjectAltNames are not allowed")
+    _check_exact_usages(usages, "server auth")
+
+
+def _check_nothing(asked: x509.CertificateSigningRequest, usages: set[str]) -> None:
+    """The API takes no new request for this signer; one that an older cluster stored is signed for whatever it asks."""
 
 
 def _check_kubelet_name(asked: x509.CertificateSigningRequest) -> None:
@@ -195,13 +211,16 @@ def _check_kubelet_name(asked: x509.CertificateSigningRequest) -> None:
         raise RefusedError("subject common name does not begin with system:node:")
 
 
-def _check_usages(usages: set[str], allowed: frozenset[str], *, required: str) -> None:
-    if required not in usages or not usages <= allowed:
-        raise RefusedError(f"usages did not match: {required} is required, and only {', '.join(sorted(allowed))} are allowed")
+def _check_exact_usages(usages: set[str], purpose: str) -> None:
+    """With key encipherment, or for keys that cannot encipher (elliptic curves) without."""
+    wanted = _HANDSHAKE | {purpose}
+    if usages not in (wanted, wanted - {"key encipherment"}):
+        raise RefusedError(f"usages did not match [{' '.join(sorted(wanted))}]")
 
 
 _RULES: dict[str, Callable[[x509.CertificateSigningRequest, set[str]], None]] = {
     CLIENT: _check_client,
-    KUBELET_CLIENT: _check_kubelet_client,
+    KUBELET_CLIENT: check_kubelet_client,
     KUBELET_SERVING: _check_kubelet_serving,
+    LEGACY_UNKNOWN: _check_nothing,
 }

@@ -225,7 +225,7 @@ class FakeApi:
                     "generation": old["metadata"].get("generation", 1)}
         if old["metadata"].get("deletionTimestamp"):
             metadata["deletionTimestamp"] = old["metadata"]["deletionTimestamp"]
-        if subresource == "status":
+        if subresource in ("status", "approval"):
             new = {**objects.deep_copy(old), "status": new.get("status")}
         elif subresource == "finalize":
             new = {**objects.deep_copy(old), "spec": new.get("spec")}

@@ -15,9 +15,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from apiserver.machinery.objects import Object
 from controllers.certificates import signing
+from controllers.certificates.approving import ApprovingController, Recognized, recognize
+from controllers.certificates.cleaning import CleaningController, goes_at
 from controllers.certificates.controller import SigningController
 from controllers.certificates.signing import Authority, RefusedError
-from controllers.client.resources import CERTIFICATE_SIGNING_REQUESTS
+from controllers.client.resources import CERTIFICATE_SIGNING_REQUESTS, SUBJECT_ACCESS_REVIEWS, Resource
 from tests.controllers.world import World
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
@@ -91,11 +93,13 @@ ADDRESS = x509.IPAddress(ipaddress.ip_address("10.0.0.1"))
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (request(subject("joe"), "server auth"), "usages did not match: client auth is required"),
-        (request(subject("joe"), "client auth", "server auth"), "usages did not match"),
+        (request(subject("joe"), "server auth"), "invalid usage for client certificate: server auth"),
+        (request(subject("joe"), "client auth", "server auth"), "invalid usage for client certificate: server auth"),
+        (request(subject("joe"), "digital signature"), "missing required usage for client certificate: client auth"),
+        (request(KUBELET, "client auth", signer=signing.KUBELET_CLIENT), "usages did not match .client auth digital signature key enc"),
         (request(subject("joe"), "client auth", signer=signing.KUBELET_CLIENT), "subject organization is not system:nodes"),
         (request(subject("joe", "system:nodes"), "client auth", signer=signing.KUBELET_CLIENT), "does not begin with system:node:"),
-        (request(KUBELET, "client auth", signer=signing.KUBELET_CLIENT, names=[ADDRESS]), "names are not allowed"),
+        (request(KUBELET, "client auth", signer=signing.KUBELET_CLIENT, names=[ADDRESS]), "IP subjectAltNames are not allowed"),
         (request(KUBELET, "server auth", signer=signing.KUBELET_SERVING), "DNS or IP subjectAltName is required"),
         (request(subject("joe"), "client auth", request="bm9uc2Vuc2U="), "unable to parse csr"),
     ],
@@ -107,7 +111,8 @@ def test_what_a_signer_refuses(asked: Object, why: str) -> None:
 
 def test_what_kubelets_get() -> None:
     signed(request(KUBELET, "client auth", "digital signature", signer=signing.KUBELET_CLIENT))
-    found = signed(request(KUBELET, "server auth", "key encipherment", signer=signing.KUBELET_SERVING, names=[ADDRESS]))
+    usages = ("server auth", "key encipherment", "digital signature")
+    found = signed(request(KUBELET, *usages, signer=signing.KUBELET_SERVING, names=[ADDRESS]))
     assert list(found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value) == [ADDRESS]
 
 
@@ -138,3 +143,83 @@ async def test_an_approved_request_is_signed_and_others_wait() -> None:
         assert [name for name, status in found.items() if "certificate" in status] == ["approved"]
         failed = found["wrong"]["conditions"][-1]
         assert (failed["type"], failed["reason"]) == ("Failed", "SignerValidationFailure")
+
+
+NODE_USAGES = ("client auth", "digital signature", "key encipherment")
+
+
+def undecided(asked: Object, username: str, **spec: Any) -> Object:
+    return {**asked, "spec": {**asked["spec"], "username": username, **spec}, "status": {}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (undecided(request(KUBELET, *NODE_USAGES, signer=signing.KUBELET_CLIENT), "system:bootstrap:x"), [Recognized.ANY]),
+        (undecided(request(KUBELET, *NODE_USAGES[:2], signer=signing.KUBELET_CLIENT), "system:bootstrap:x"), [Recognized.ANY]),
+        (undecided(request(KUBELET, *NODE_USAGES, signer=signing.KUBELET_CLIENT), "system:node:n"), [Recognized.OWN, Recognized.ANY]),
+        (undecided(request(KUBELET, *NODE_USAGES, "server auth", signer=signing.KUBELET_CLIENT), "x"), []),
+        (undecided(request(subject("system:node:n"), *NODE_USAGES, signer=signing.KUBELET_CLIENT), "x"), []),
+        (undecided(request(KUBELET, *NODE_USAGES, signer=signing.CLIENT), "x"), []),
+        (undecided(request(KUBELET, *NODE_USAGES, signer=signing.KUBELET_CLIENT, names=[ADDRESS]), "x"), []),
+        (request(KUBELET, *NODE_USAGES, signer=signing.KUBELET_CLIENT), []),  # approved already
+    ],
+)
+def test_which_requests_of_kubelets_are_recognized(asked: Object, found: list[Recognized]) -> None:
+    assert recognize(asked) == found
+
+
+async def test_a_kubelets_request_is_approved_where_its_user_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    reviews: list[Object] = []
+    create = world.api.create
+
+    async def reviewing(resource: Resource, namespace: str, obj: Object, **more: Any) -> Object:
+        if resource != SUBJECT_ACCESS_REVIEWS:
+            return await create(resource, namespace, obj, **more)
+        reviews.append(obj["spec"])
+        allowed = (obj["spec"]["user"], obj["spec"]["resourceAttributes"]["subresource"])
+        return {**obj, "status": {"allowed": allowed in (("system:bootstrap:x", "nodeclient"), ("system:node:n", "selfnodeclient"))}}
+
+    monkeypatch.setattr(world.api, "create", reviewing)
+    async with world.running(ApprovingController):
+        for name, user in (("joins", "system:bootstrap:x"), ("renews", "system:node:n"), ("stranger", "joe")):
+            one = undecided(request(KUBELET, *NODE_USAGES, signer=signing.KUBELET_CLIENT), user, groups=["g"])
+            one["metadata"] = {"name": name}
+            await world.api.create(CERTIFICATE_SIGNING_REQUESTS, "", one)
+        await world.rest()
+        found = {r["metadata"]["name"]: r["status"].get("conditions", []) for r in world.api.all(CERTIFICATE_SIGNING_REQUESTS)}
+        assert {name: [c["message"] for c in conditions] for name, conditions in found.items()} == {
+            "joins": ["Auto approving kubelet client certificate after SubjectAccessReview."],
+            "renews": ["Auto approving self kubelet client certificate after SubjectAccessReview."],
+            "stranger": [],
+        }
+        assert (found["joins"][0]["type"], found["joins"][0]["reason"]) == ("Approved", "AutoApproved")
+        assert reviews[0]["groups"] == ["g"]
+
+
+def at(hours: float) -> datetime.datetime:
+    return NOW + datetime.timedelta(hours=hours)
+
+
+def test_when_a_request_goes() -> None:
+    made = {"metadata": {"creationTimestamp": "2030-01-01T00:00:00Z"}}
+    assert goes_at({**made, "status": {}}) == at(24)
+    for type_ in ("Approved", "Denied", "Failed"):
+        conditions = [{"type": type_, "status": "True", "lastUpdateTime": "2030-01-01T05:00:00Z"}]
+        assert goes_at({**made, "status": {"conditions": conditions}}) == at(6)
+    asked = request(subject("joe"), "client auth", expirationSeconds=900)
+    pem = signing.sign(asked, authority(), NOW, 7)
+    conditions = [{"type": "Approved", "status": "True", "lastUpdateTime": "2030-01-01T00:00:00Z"}]
+    assert goes_at({**made, "status": {"conditions": conditions, "certificate": base64.b64encode(pem).decode()}}) == at(0.25)
+
+
+async def test_a_request_that_nobody_decided_goes_after_a_day() -> None:
+    world = World()
+    async with world.running(CleaningController):
+        one = undecided(request(subject("joe"), "client auth"), "joe")
+        await world.api.create(CERTIFICATE_SIGNING_REQUESTS, "", one)
+        await world.advance(23.9 * 3600)
+        assert len(world.api.all(CERTIFICATE_SIGNING_REQUESTS)) == 1
+        await world.advance(3600)
+        assert world.api.all(CERTIFICATE_SIGNING_REQUESTS) == []

@@ -14,6 +14,17 @@ _PRECEDENCE = 1000
 _SHARES = 30
 
 
+def local_condition(now: str) -> Object:
+    """Of an APIService without a service."""
+    return {
+        "type": "Available",
+        "status": "True",
+        "reason": "Local",
+        "message": "Local APIServices are always available",
+        "lastTransitionTime": now,
+    }
+
+
 class ApiServiceStrategy(Strategy):
     name_rule = "path_segment"
     standard_finalizers = False
@@ -28,14 +39,7 @@ class ApiServiceStrategy(Strategy):
         """One without a service is served by this server, and therefore available."""
         obj["status"] = {}
         if objects.get(obj, "spec", "service") is None:
-            condition = {
-                "type": "Available",
-                "status": "True",
-                "reason": "Local",
-                "message": "Local APIServices are always available",
-                "lastTransitionTime": context.now,
-            }
-            obj["status"] = {"conditions": [condition]}
+            obj["status"] = {"conditions": [local_condition(context.now)]}
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
         return extension.api_service(obj)
