@@ -14,6 +14,7 @@ from apiserver.cel.budget import CALL_LIMIT, REQUEST_LIMIT, Budget
 from apiserver.cel.environment import NEWEST_MINOR, Environment
 from apiserver.cel.errors import CelError, CompileError, CostExceededError, EvaluationError, Issue, ProgramError
 from apiserver.cel.estimate import CostEstimate, SizeEstimate, Sizes, sizes_by_type
+from apiserver.cel.library.authorizer import Authorizer, Decision, Question
 from apiserver.cel.names import escape, unescape
 from apiserver.cel.program import Program
 from apiserver.cel.types import (
@@ -46,9 +47,55 @@ from apiserver.cel.types import (
 from apiserver.cel.values import NONE, Duration, OptionalValue, Timestamp, Uint
 
 __all__ = [
-    "ANY", "AUTHORIZER", "BOOL", "BYTES", "CALL_LIMIT", "CIDR", "DECISION", "DOUBLE", "DURATION", "DYN", "FORMAT", "INT", "IP",
-    "NEWEST_MINOR", "NONE", "NULL", "QUANTITY", "REQUEST_LIMIT", "SEMVER", "STRING", "TIMESTAMP", "TYPE", "UINT", "URL", "Budget",
-    "CelError", "CompileError", "CostEstimate", "CostExceededError", "Duration", "Environment", "EvaluationError", "Issue",
-    "ObjectType", "OptionalValue", "Program", "ProgramError", "SizeEstimate", "Sizes", "Timestamp", "Type", "Uint", "escape",
-    "list_of", "map_of", "optional_of", "sizes_by_type", "unescape",
+    "ANY",
+    "AUTHORIZER",
+    "BOOL",
+    "BYTES",
+    "CALL_LIMIT",
+    "CIDR",
+    "DECISION",
+    "DOUBLE",
+    "DURATION",
+    "DYN",
+    "FORMAT",
+    "INT",
+    "IP",
+    "NEWEST_MINOR",
+    "NONE",
+    "NULL",
+    "QUANTITY",
+    "REQUEST_LIMIT",
+    "SEMVER",
+    "STRING",
+    "TIMESTAMP",
+    "TYPE",
+    "UINT",
+    "URL",
+    "Authorizer",
+    "Budget",
+    "CelError",
+    "CompileError",
+    "CostEstimate",
+    "CostExceededError",
+    "Decision",
+    "Duration",
+    "Environment",
+    "EvaluationError",
+    "Issue",
+    "ObjectType",
+    "OptionalValue",
+    "Program",
+    "ProgramError",
+    "Question",
+    "SizeEstimate",
+    "Sizes",
+    "Timestamp",
+    "Type",
+    "Uint",
+    "escape",
+    "list_of",
+    "map_of",
+    "optional_of",
+    "sizes_by_type",
+    "unescape",
 ]  # fmt: skip

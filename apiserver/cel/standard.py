@@ -220,12 +220,17 @@ def _comparisons() -> Iterator[Overload]:
     ]  # fmt: skip
     for operator, (name, operation) in operations.items():
         for suffix, left, right in pairs:
-            compute = _with_nan(operation) if "double" in (left, right) else operation
+            compute = operation
+            if "double" in (left, right):
+                compute = _as_doubles(operation)
             yield overload(f"{name}_{suffix} {operator}({left}, {right}): bool", compute)
 
 
-def _with_nan(operation: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+def _as_doubles(operation: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """An integer meets a double as a double, however many digits that costs it."""
+
     def compare(left: float, right: float) -> bool:
+        left, right = float(left), float(right)
         if left != left or right != right:
             raise EvaluationError("NaN values cannot be ordered")
         return operation(left, right)

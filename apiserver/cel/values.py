@@ -102,7 +102,9 @@ def equal(left: Any, right: Any) -> bool:
         return kind is type(right) and bool(left == right)
     if kind is int or kind is float or kind is Uint:
         other = type(right)
-        return (other is int or other is float or other is Uint) and bool(left == right)
+        if kind is float or other is float:
+            return (other is int or other is float or other is Uint) and float(left) == float(right)
+        return (other is int or other is Uint) and bool(left == right)
     if isinstance(left, list):
         return isinstance(right, list) and _equal_lists(left, right)
     if isinstance(left, dict):

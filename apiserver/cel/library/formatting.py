@@ -184,10 +184,9 @@ def _double(value: Any, letter: str, precision: int) -> str | None:
         value = float(value)
     if type(value) is not float:
         return None
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
+    if math.isnan(value) or math.isinf(value):
+        shown = "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+        return shown if letter == "f" else shown.rjust(precision)
     if letter == "f":
         return f"{value:,.{precision}f}"
     # the precision of `%.3e` is taken for a width, and there are always six digits
