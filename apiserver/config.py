@@ -114,6 +114,27 @@ class RequestHeaderConfig(BaseModel):
     extra_headers_prefix: tuple[str, ...] = ()
 
 
+class AuditConfig(BaseModel):
+    """Flags ``--audit-…``; sizes in megabytes, ages in days, 0 is no limit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: None: the end of each request, without bodies
+    policy_file: Path | None = None
+    #: ``-`` is standard output; None: no log
+    log_path: Path | None = None
+    log_format: Literal["json", "legacy"] = "json"
+    log_maxsize: int = Field(default=100, ge=0)
+    log_maxage: int = Field(default=366, ge=0)
+    log_maxbackup: int = Field(default=100, ge=0)
+    log_compress: bool = False
+    #: a kubeconfig
+    webhook_config_file: Path | None = None
+    webhook_batch_max_size: int = Field(default=400, ge=1)
+    webhook_batch_max_wait_seconds: float = Field(default=30.0, gt=0)
+    webhook_initial_backoff_seconds: float = Field(default=10.0, gt=0)
+
+
 class ServerConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -134,8 +155,7 @@ class ServerConfig(BaseModel):
     proxy_client_key_file: Path | None = None
     token_auth_file: Path | None = None
     anonymous_auth: bool = True
-    #: one JSON line for each request at the Metadata level; None: no audit log
-    audit_log_path: Path | None = None
+    audit: AuditConfig = AuditConfig()
     #: the first one signs, tokens of all are accepted
     service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
     #: files of public or private keys that tokens are checked with

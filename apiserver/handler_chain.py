@@ -23,9 +23,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol, cast
 from urllib.parse import unquote_plus
 
+from apiserver.audit.auditor import Auditor
 from apiserver.authorization.authorizer import Authorizer
-from apiserver.filters.asgi import ASGIApp, Receive, Scope, Send
-from apiserver.filters.audit import AuditLog
+from apiserver.filters.asgi import ASGIApp, Message, Receive, Scope, Send
 from apiserver.filters.authentication import Authentication, Authenticator
 from apiserver.filters.authorization import Authorization
 from apiserver.filters.deadline import Deadline, Limited
@@ -70,7 +70,7 @@ class HandlerChain:
         flow_control: Limiter,
         request_timeout_seconds: float,
         observer: RequestObserver | None = None,
-        audit_log: AuditLog | None = None,
+        auditor: Auditor | None = None,
         catch_up: Callable[[], Awaitable[bool]] | None = None,
         is_passed_on: Callable[[RequestInfo], bool] = lambda info: False,
         now: Callable[[], float] = time.monotonic,
@@ -89,7 +89,7 @@ class HandlerChain:
         self._observer = observer
         if observer is not None:
             observer.watch_flow_control(flow_control)
-        self._audit_log = audit_log
+        self._auditor = auditor
         self._now = now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -131,6 +131,8 @@ class HandlerChain:
                     if not await self._has_news(error):
                         raise
                     await self._ask_others(context, self._identify)
+                if self._auditor is not None:
+                    receive = self._begin_audit(self._auditor, scope, context, receive)
                 seat = self._flow_control.acquire(context, scope.get(GONE_KEY))
                 if seat is not None:
                     if seat.waiter is not None:
@@ -154,9 +156,13 @@ class HandlerChain:
                     handling = Limited(cast(Coroutine[Any, Any, None], handling), context.deadline - self._now())
                 await handling
             except StatusError as error:
+                if self._auditor is not None and context.audit is None:
+                    self._audit_refusal(self._auditor, scope, context, error)
                 await _answer(scope, response, error)
             except Exception as error:
                 # the outermost edge of a request: a fault in one must not end the others
+                if context.audit is not None:
+                    context.audit.panic = True
                 await _answer(scope, response, recover(context, error))
             else:
                 if response.started and not response.complete and CUT_KEY in scope:
@@ -194,12 +200,42 @@ class HandlerChain:
         seconds = self._now() - context.received_at
         if self._observer is not None:
             self._observer.request_done(context, seconds, response.bytes_sent)
-        if self._audit_log is not None:
-            uri = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
-            if scope["query_string"]:
-                uri += "?" + scope["query_string"].decode("latin-1")
-            client = scope.get("client")
-            self._audit_log.log(context, uri, client[0] if client else "", seconds)
+        if self._auditor is not None and context.audit is not None:
+            self._auditor.end(context.audit)
+
+    def _begin_audit(self, auditor: Auditor, scope: Scope, context: RequestContext, receive: Receive) -> Receive:
+        """``receive``, with what passes noted where that is wanted."""
+        event = auditor.begin(context, _uri(scope), _source(scope), self._now() - context.received_at)
+        if event is None:
+            return receive
+        context.audit = event
+        if event.request_body is None:
+            return receive
+
+        async def noting() -> Message:
+            message = await receive()
+            event.note_request_bytes(message.get("body", b""))
+            return message
+
+        return noting
+
+    def _audit_refusal(self, auditor: Auditor, scope: Scope, context: RequestContext, error: StatusError) -> None:
+        """Of a request that came no further than to who asks. Where that is known, it was who he wants to be that was refused."""
+        uri, source, age = _uri(scope), _source(scope), self._now() - context.received_at
+        if context.user is not None:
+            context.audit = auditor.begin(context, uri, source, age)
+        elif context.deadline is not None or error.code == 401:
+            auditor.refuse(context, uri, source, age, error)
+
+
+def _uri(scope: Scope) -> str:
+    uri: str = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
+    return f"{uri}?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else uri
+
+
+def _source(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 async def _answer(scope: Scope, response: Response, error: StatusError) -> None:
@@ -254,7 +290,7 @@ def build_handler_chain(
     max_mutating_requests_inflight: int = 0,
     request_timeout_seconds: float,
     observer: RequestObserver | None = None,
-    audit_log: AuditLog | None = None,
+    auditor: Auditor | None = None,
     catch_up: Callable[[], Awaitable[bool]] | None = None,
     is_passed_on: Callable[[RequestInfo], bool] = lambda info: False,
 ) -> HandlerChain:
@@ -268,7 +304,7 @@ def build_handler_chain(
         flow_control=flow_control or FlowControl(max_requests_inflight, max_mutating_requests_inflight),
         request_timeout_seconds=request_timeout_seconds,
         observer=observer,
-        audit_log=audit_log,
+        auditor=auditor,
         catch_up=catch_up,
         is_passed_on=is_passed_on,
     )

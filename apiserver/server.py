@@ -27,8 +27,8 @@ from apiserver.admission.policies.source import PolicyServices
 from apiserver.aggregation.aggregator import Aggregator
 from apiserver.aggregation.registration import LocalRegistration
 from apiserver.apiextensions.registrar import DefinitionRegistrar
+from apiserver.audit.build import build_audit
 from apiserver.config import ServerConfig
-from apiserver.filters.audit import AuditLog
 from apiserver.filters.authorization import CreateAuthorization
 from apiserver.filters.flow_control import FlowControl, Limiter
 from apiserver.filters.read_only import ReadOnly
@@ -143,6 +143,7 @@ class ApiServer:
         if not config.read_only:
             self.aggregator = Aggregator(config, self.registry, self.access.cached, (errors.StoreError,), source)
         self.metrics = RequestMetrics()
+        self.audit = build_audit(config.audit)
         self.dispatcher: Dispatcher | None = None
         self.flow_objects = Upkeep(self.registry, (errors.StoreError,), self._flow_objects_changed)
         self._certificates: CertificateExpiry | None = None
@@ -176,7 +177,7 @@ class ApiServer:
             is_passed_on=(lambda info: False) if passed_on is None else passed_on.takes,
             request_timeout_seconds=config.request_timeout_seconds,
             observer=self.metrics,
-            audit_log=AuditLog.to_file(config.audit_log_path, time.time) if config.audit_log_path is not None else None,
+            auditor=self.audit.auditor if self.audit is not None else None,
         )
 
     def _resource_of(self, prefix: str) -> tuple[str, str]:
@@ -215,6 +216,10 @@ class ApiServer:
     def _flow_objects_changed(self) -> None:
         if self.dispatcher is not None:
             self.dispatcher.changed()
+
+    def _expose_audit(self, out: metrics.Exposition) -> None:
+        if self.audit is not None:
+            self.audit.auditor.expose(out)
 
     def _expose_store(self, out: metrics.Exposition) -> None:
         """Of the embedded store; an external one tells its own."""
@@ -280,7 +285,8 @@ class ApiServer:
             from apiserver.discovery import flow_control_routes
 
             app.include_router(flow_control_routes.router(self.dispatcher))
-        app.include_router(metrics.router((self.metrics.expose, self._expose_store, self._expose_certificates, self._expose_aggregation)))
+        exposers = (self.metrics.expose, self._expose_audit, self._expose_store, self._expose_certificates, self._expose_aggregation)
+        app.include_router(metrics.router(exposers))
         path_index.install(app, self.table, self.health.paths())
         return app
 
@@ -378,6 +384,8 @@ class ApiServer:
         """Until cancelled, or until the store stops."""
         interval = self.config.etcd_compaction_interval_seconds
         beside: list[asyncio.Task[None]] = []
+        if self.audit is not None:
+            beside.append(asyncio.create_task(self.audit.run()))
         if self.encryption is not None:
             beside.append(asyncio.create_task(self.encryption.run(self.objects)))
         if not self.config.read_only:
@@ -510,6 +518,8 @@ async def serve_over(
         server.stop()
         await server.leave()
         await http.stop()
+        if server.audit is not None:
+            await asyncio.to_thread(server.audit.auditor.close)
         for task in tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -202,7 +202,7 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
         metavar="NS/NAME=HOST:PORT,…",
         help="where webhooks listen that are named by their service",
     )
-    access.add_argument("--audit-log-path", type=Path, help="append a JSON line for each request to this file (default: no audit log)")
+    _add_audit_flags(parser)
     etcd = parser.add_argument_group("store: an external etcd, in place of the embedded one")
     etcd.add_argument(
         "--etcd-servers",
@@ -238,6 +238,25 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     cluster_flags.add_cluster_flags(parser)
     upstream_flags.add(parser)
+
+
+def _add_audit_flags(parser: argparse.ArgumentParser) -> None:
+    audit = parser.add_argument_group("audit")
+    audit.add_argument("--audit-policy-file", type=Path, help="audit.k8s.io/v1 Policy (default: the end of each request, without bodies)")
+    audit.add_argument("--audit-log-path", type=Path, help="append events to this file, - is standard output (default: none)")
+    audit.add_argument("--audit-log-format", choices=("json", "legacy"), default="json", help="of a line (default json)")
+    audit.add_argument("--audit-log-maxsize", type=count, default=100, help="megabytes at which the file is rotated (default 100, 0 never)")
+    audit.add_argument("--audit-log-maxage", type=count, default=366, help="days that rotated files are kept (default 366, 0 for ever)")
+    audit.add_argument("--audit-log-maxbackup", type=count, default=100, help="rotated files to keep (default 100, 0 all)")
+    audit.add_argument(
+        "--audit-log-compress", choices=("true", "false"), nargs="?", const="true", default="false", help="gzip rotated files"
+    )
+    audit.add_argument("--audit-webhook-config-file", type=Path, help="kubeconfig of a server that takes events")
+    audit.add_argument("--audit-webhook-batch-max-size", type=count, default=400, help="events sent at once (default 400)")
+    audit.add_argument("--audit-webhook-batch-max-wait", type=duration, default=30.0, help="for a batch to fill (default 30s)")
+    audit.add_argument(
+        "--audit-webhook-initial-backoff", type=duration, default=10.0, help="before a batch is sent again, then longer (default 10s)"
+    )
 
 
 def add_controller_flags(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,8 @@ from apiserver.cli import access_flags, cluster_flags, pem_files, rereadable
 from apiserver.cli.datadir import DataDir, DataDirError, has_authorities, open_pki, share_pki
 from apiserver.cli.errors import CommandError, UsageError
 from apiserver.cli.pki import write_private
-from apiserver.config import EtcdConfig, ServerConfig, StoreConfig
+from apiserver.config import AuditConfig, EtcdConfig, ServerConfig, StoreConfig
 from apiserver.embedded_store import member_config
-from apiserver.filters.audit import AuditLog
 from apiserver.resources import runtime_config
 
 
@@ -59,7 +57,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             client_ca_file=_client_ca(data_dir, serving.ca, flags.client_ca_file),
             proxy_client_cert_file=flags.proxy_client_cert_file or serving.front_proxy_client.certificate,
             proxy_client_key_file=flags.proxy_client_key_file or serving.front_proxy_client.key,
-            audit_log_path=flags.audit_log_path,
+            audit=_audit(flags),
             enable_admission_plugins=flags.enable_admission_plugins,
             disable_admission_plugins=flags.disable_admission_plugins,
             service_url=flags.service_url,
@@ -168,7 +166,9 @@ def _check_access(flags: argparse.Namespace) -> None:
         ),
         (DataDirError, "--encryption-provider-config", lambda: _encryption(flags.encryption_provider_config)),
         (UsageError, "--service-url", lambda: _check_service_urls(flags.service_url)),
+        (DataDirError, "--audit-policy-file", lambda: _audit_policy(flags.audit_policy_file)),
         (DataDirError, f"--audit-log-path {flags.audit_log_path}", lambda: _appendable(flags.audit_log_path)),
+        (DataDirError, "--audit-webhook-config-file", lambda: _kubeconfig(flags.audit_webhook_config_file)),
     )
     for kind, flag, check in checks:
         try:
@@ -216,9 +216,40 @@ def _encryption(path: Path | None) -> None:
         configuration.parse(path.read_bytes(), str(path))
 
 
-def _appendable(path: Path | None) -> None:
+def _audit(flags: argparse.Namespace) -> AuditConfig:
+    return AuditConfig(
+        policy_file=flags.audit_policy_file,
+        log_path=flags.audit_log_path,
+        log_format=flags.audit_log_format,
+        log_maxsize=flags.audit_log_maxsize,
+        log_maxage=flags.audit_log_maxage,
+        log_maxbackup=flags.audit_log_maxbackup,
+        log_compress=flags.audit_log_compress == "true",
+        webhook_config_file=flags.audit_webhook_config_file,
+        webhook_batch_max_size=flags.audit_webhook_batch_max_size,
+        webhook_batch_max_wait_seconds=flags.audit_webhook_batch_max_wait,
+        webhook_initial_backoff_seconds=flags.audit_webhook_initial_backoff,
+    )
+
+
+def _audit_policy(path: Path | None) -> None:
     if path is not None:
-        AuditLog.to_file(path, time.time).close()
+        from apiserver.audit import policy
+
+        policy.parse(path.read_bytes(), str(path))
+
+
+def _kubeconfig(path: Path | None) -> None:
+    if path is not None:
+        from apiserver.outbound import kubeconfig
+
+        kubeconfig.load(path)
+
+
+def _appendable(path: Path | None) -> None:
+    if path is not None and path != Path("-"):
+        with path.open("ab"):
+            path.chmod(0o600)
 
 
 def _client_ca(data_dir: DataDir, own: Path, further: Path | None) -> Path:

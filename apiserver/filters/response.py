@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from apiserver.filters import warnings
 from apiserver.filters.asgi import Message, Send
@@ -11,6 +12,9 @@ from apiserver.machinery.status import StatusError
 from apiserver.request import negotiation
 from apiserver.request.rendering import render
 from apiserver.request.request_context import RequestContext
+
+if TYPE_CHECKING:
+    from apiserver.audit.event import AuditEvent
 
 
 class Response:
@@ -40,17 +44,23 @@ class Response:
                 headers += warnings.headers(context.warnings)
             if self.on_start is not None:
                 self.on_start()
+            if context.audit is not None:
+                self._audit_start(context.audit, message["headers"])
             await self._send({"type": "http.response.start", "status": message["status"], "headers": headers})
             return
         body = message.get("body")
         if body:
             self.bytes_sent += len(body)
+            if self._context.audit is not None and self._context.audit.response_body is not None:
+                self._context.audit.note_response_bytes(body)
         await self._send(message)
         self.complete = not message.get("more_body")
 
     async def send_status(self, error: StatusError) -> None:
         """Answer with a Status; the response must not have started."""
         assert not self.started, "the response has started"
+        if self._context.audit is not None:
+            self._context.audit.failed = error.status
         if isinstance(error, PlainRefusalError):
             await self._send_plain(error)
             return
@@ -67,6 +77,12 @@ class Response:
         headers += _headers_of(error)
         await self({"type": "http.response.start", "status": error.code, "headers": headers})
         await self({"type": "http.response.body", "body": body})
+
+    @staticmethod
+    def _audit_start(event: AuditEvent, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        event.response_type = next((value for name, value in headers if name.lower() == b"content-type"), b"")
+        if event.on_start is not None:
+            event.on_start()
 
     async def _send_plain(self, error: StatusError) -> None:
         body = f"{error.message}\n".encode()

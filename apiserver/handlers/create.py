@@ -23,6 +23,8 @@ async def create(scope: ResourceScope, context: RequestContext, receive: Receive
     options = write_options(context.query, "CreateOptions")
     obj = await request_body.beside_the_loop(body, media_type == YAML, lambda: scope.decode(body, media_type, options, context))
     before.wipe(obj["metadata"])
+    if context.audit is not None:
+        context.audit.note_request_object(obj, scope.store.strategy.default)
     check_namespace(obj, namespace)
     owner_references.deduplicate(obj["metadata"], context.warn, after_admission=False)
     scope.store.strategy.default(obj)

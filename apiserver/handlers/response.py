@@ -70,6 +70,8 @@ def accepts_gzip(context: RequestContext) -> bool:
 
 async def send_object(send: Send, context: RequestContext, code: int, negotiated: Negotiated, obj: Mapping[str, Any]) -> None:
     """An object that is not kept as bytes, in the negotiated media type."""
+    if context.audit is not None and obj.get("kind") == "Status":
+        context.audit.failed = dict(obj)
     await send_bytes(send, context, code, render(negotiated, obj), media_type=negotiated.media_type)
 
 

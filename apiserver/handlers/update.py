@@ -28,6 +28,8 @@ async def update(
     body = await request_body.read(receive, context.headers, limit_bytes=limit_bytes)
     options = write_options(context.query, "UpdateOptions")
     sent = await request_body.beside_the_loop(body, media_type == YAML, lambda: scope.decode(body, media_type, options, context))
+    if context.audit is not None:
+        context.audit.note_request_object(sent, store.strategy.default)
     check_namespace(sent, namespace)
     check_name(sent, info.name)
     owner_references.deduplicate(sent["metadata"], context.warn, after_admission=False)

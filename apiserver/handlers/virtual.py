@@ -77,6 +77,8 @@ class VirtualResources:
         body = await request_body.read(receive, context.headers, limit_bytes=self._max_body_bytes)
         options = write_options(context.query, "CreateOptions")
         review = await scopes.decode_apart(self._schemas, info, info.kind, body, options, context)
+        if context.audit is not None:
+            context.audit.note_request_object(review)
         answer = await settled(lambda: self._answers[info.kind](review, context))
         await response.send_object(send, context, 201, negotiated, answer)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apiserver.authentication.user import UserInfo
+
+if TYPE_CHECKING:
+    from apiserver.audit.event import AuditEvent
 
 SCOPE_KEY = "sampan"
 #: warnings of one request; far more than the 4 KiB of header that they may fill in the end
@@ -52,6 +55,8 @@ class RequestContext:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     response_status: int = 0
+    #: what is noted of it
+    audit: AuditEvent | None = None
     #: of whatever answer it gets
     response_headers: tuple[tuple[bytes, bytes], ...] = ()
     #: all of them, where one name comes several times; names in lower case

@@ -18,6 +18,8 @@ def flags(**given: object) -> argparse.Namespace:
         "audit_log_path": None,
         "encryption_provider_config": None,
         "service_url": (),
+        "audit_policy_file": None,
+        "audit_webhook_config_file": None,
         "runtime_config": "",
     }
     return argparse.Namespace(**(usual | given))

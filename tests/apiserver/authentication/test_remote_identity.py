@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.config import RequestHeaderConfig, ServerConfig, WebhookConfig
+from apiserver.config import AuditConfig, RequestHeaderConfig, ServerConfig, WebhookConfig
 from apiserver.handler_chain import PEER_CERTIFICATE_KEY
 from tests.apiserver.api import Answer, Api, config_in, running
 from tests.fakes.loopback import Authority, Issuer, LoopbackServer, Reply, Seen, SigningKey, reply
@@ -141,7 +141,8 @@ async def test_a_webhook_that_hangs_holds_up_nobody_else(tmp_path: Path, hook: H
 async def test_tokens_are_in_no_log(tmp_path: Path, hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     hook.reply = Reply(status=400, body=b"no")
-    async with served(config_in(tmp_path, authentication_token_webhook=hook.webhook(), audit_log_path=tmp_path / "audit.log")) as api:
+    audit = AuditConfig(log_path=tmp_path / "audit.log")
+    async with served(config_in(tmp_path, authentication_token_webhook=hook.webhook(), audit=audit)) as api:
         assert (await who(api, "very-secret-token")).status == 401
         await api.post(REVIEWS, {"spec": {"token": "very-secret-token"}})
         assert (await api.get("/api", headers={"x-remote-user": "very-secret-name"})).status == 200

@@ -9,6 +9,9 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from apiserver.audit import policy
+from apiserver.audit.auditor import Auditor, Output
+from apiserver.audit.sinks import Losses
 from apiserver.authentication.anonymous import AnonymousAuthenticator
 from apiserver.authentication.bearer import BearerTokenAuthenticator, TokenUnion
 from apiserver.authentication.token_file import TokenFileAuthenticator, parse_token_file
@@ -17,7 +20,6 @@ from apiserver.authorization.rbac import RbacAuthorizer
 from apiserver.authorization.rbac_data import RbacData
 from apiserver.authorization.union import build_authorizer
 from apiserver.filters.asgi import Message, Receive, Scope, Send
-from apiserver.filters.audit import AuditLog
 from apiserver.filters.request_id import new_audit_id
 from apiserver.handler_chain import HandlerChain, build_handler_chain
 from apiserver.machinery import status
@@ -78,6 +80,16 @@ class Answer:
         return parsed
 
 
+class Lines:
+    """An audit sink."""
+
+    def __init__(self, lines: list[bytes]) -> None:
+        self.put = lines.append
+
+    def close(self) -> None:
+        pass
+
+
 class World:
     def __init__(self, **limits: Any) -> None:
         self.handler = Handler()
@@ -89,7 +101,7 @@ class World:
             resolve=resolve,
             authenticator=UnionAuthenticator([BearerTokenAuthenticator(tokens)], AnonymousAuthenticator()),
             authorizer=build_authorizer(["RBAC"], {"RBAC": RbacAuthorizer(self.data)}),
-            audit_log=AuditLog(self.lines.append, lambda: 1_700_000_000.0),
+            auditor=Auditor(policy.everything(), [Output(sink=Lines(self.lines))], Losses(), lambda: 1_700_000_000.0),
             **({"max_requests_inflight": 10, "max_mutating_requests_inflight": 10, "request_timeout_seconds": 60.0} | limits),
         )
 
