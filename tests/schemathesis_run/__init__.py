@@ -4,5 +4,6 @@
 
 Where ``tests.openapi_fuzz`` makes requests by our own reading of the Swagger document, here another's tool reads the documents: it follows
 every schema, media type and parameter in its own way, with values that fit them and with values that do not. Each round takes every
-operation of every document once, with some examples of each of the forms in ``run.FORMS``. A failing request is printed with its seed.
+operation of every document once, with a few of the optional properties of each schema, other ones in each round. Failing requests are
+printed, with the seed of the run.
 """

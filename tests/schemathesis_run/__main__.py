@@ -16,7 +16,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--kubernetes-version", default="1.37")
     parser.add_argument("--documents", nargs="*", default=(), metavar="NAME", help="api/v1, apis/apps/v1, …; all where none is named")
-    parser.add_argument("--examples", type=int, default=EXAMPLES, help="of each operation in each form, before the next has its turn")
+    parser.add_argument(
+        "--examples", type=int, default=EXAMPLES, help="of each operation that fit it and that do not, before the next has its turn"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory, server(Path(directory), options.kubernetes_version) as target:
         report = run(target, options.seed, seconds=options.seconds, documents=options.documents, examples=options.examples)

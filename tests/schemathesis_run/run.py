@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import enum
 import random
 import threading
 import time
@@ -25,7 +24,7 @@ from schemathesis.core.result import Err
 from tests.apiserver.api import Api, config_in, running
 from tests.openapi_fuzz.run import ANSWER_SECONDS_MAX, fault
 
-#: requests of one operation in one form, before the next operation has its turn
+#: requests of one operation in one mode, before the next operation has its turn
 EXAMPLES = 5
 #: watches, and whatever else goes on, end after this many seconds
 TIMEOUT_SECONDS = "1"
@@ -34,20 +33,6 @@ NAME = "a"
 NAMESPACE = "default"
 #: optional properties that a schema keeps in one round: with all of them the tool takes seconds to fill in one pod
 PROPERTIES_MAX = 3
-
-
-class Form(enum.Enum):
-    """How an operation's requests are made."""
-
-    #: as the document says, which rarely names an object that exists
-    PLAIN = "plain"
-    #: of the objects of one name, with a body that names its own kind
-    AIMED = "aimed"
-    #: against the document
-    NEGATIVE = "negative"
-
-
-FORMS = tuple(Form)
 
 
 @dataclass(slots=True)
@@ -129,10 +114,10 @@ def run(
         operations = operations[:operations_max]
         report.operations = len(operations)
         for operation, kind in operations:
-            for form in FORMS:
+            for mode in GenerationMode:
                 if time.monotonic() > end:
                     return report
-                _examples(target, report, operation, kind, form, source.randrange(2**32), examples, end)
+                _examples(target, report, operation, kind, mode, source.randrange(2**32), examples, end)
         report.rounds += 1
         if operations_max is not None:
             return report
@@ -163,53 +148,58 @@ def _operations(document: Any, name: str) -> list[tuple[Any, dict[str, str]]]:
 
 
 def _examples(
-    target: Server, report: Report, operation: Any, kind: dict[str, str], form: Form, seed: int, examples: int, end: float
+    target: Server, report: Report, operation: Any, kind: dict[str, str], mode: GenerationMode, seed: int, examples: int, end: float
 ) -> None:
-    """Some requests of one operation. The answers are judged here: a wrong one does not end the run, and is not made smaller."""
-    fixed = {"namespace": NAMESPACE, "name": NAME} if form is Form.AIMED else {}
-    given = {parameter: value for parameter, value in fixed.items() if f"{{{parameter}}}" in operation.path}
-    mode = GenerationMode.NEGATIVE if form is Form.NEGATIVE else GenerationMode.POSITIVE
+    """Some requests of one operation: each as the tool made it and, where it fits the document, once more of the objects of one name. The
+    answers are judged here: a wrong one does not end the run, and is not made smaller."""
 
     def send(case: Any) -> None:
         if time.monotonic() > end:
             return
-        if form is Form.AIMED:
-            _aim(case, kind)
-        sent = requests.Request(**_known(case.as_transport_kwargs(base_url="https://127.0.0.1"))).prepare()
-        url = urlsplit(str(sent.url))
-        method, path = str(sent.method), unquote(url.path)
-        query = _ending(url.query)
-        body = sent.body.encode() if isinstance(sent.body, str) else sent.body
-        headers = {name: _text(value) for name, value in sent.headers.items() if name.lower() not in ("content-length", "authorization")}
-        status, told = target.send(method, path, query, headers, body if isinstance(body, bytes) else None)
-        report.requests += 1
-        report.codes[status] += 1
-        if told:
-            shown = (body or b"")[:4000].decode("utf-8", "replace") if isinstance(body, bytes) else ""
-            report.wrong.append(f"{told}\n{method} {path}?{query}\n{headers}\n{shown}")
+        _send(target, report, case)
+        if mode is GenerationMode.POSITIVE and _aim(case, kind):
+            _send(target, report, case)
 
     checks = list(hypothesis.HealthCheck)
     settings = hypothesis.settings(
         max_examples=examples, deadline=None, database=None, suppress_health_check=checks, phases=[hypothesis.Phase.generate]
     )
     try:
-        strategy = operation.as_strategy(generation_mode=mode, path_parameters=given or None)
-        hypothesis.seed(seed)(settings(hypothesis.given(case=strategy)(send)))()
+        hypothesis.seed(seed)(settings(hypothesis.given(case=operation.as_strategy(generation_mode=mode))(send)))()
     except (hypothesis.errors.Unsatisfiable, schemathesis.errors.SchemathesisError) as error:
-        report.unmade.append(f"{operation.label}, {form.value}: {type(error).__name__}: {error}"[:300])
+        report.unmade.append(f"{operation.label}, {mode.value}: {type(error).__name__}: {error}"[:300])
 
 
-def _aim(case: Any, kind: dict[str, str]) -> None:
-    """Have the body say its own kind, and the name that the other operations of this form name too."""
+def _send(target: Server, report: Report, case: Any) -> None:
+    sent = requests.Request(**_known(case.as_transport_kwargs(base_url="https://127.0.0.1"))).prepare()
+    url = urlsplit(str(sent.url))
+    method, path = str(sent.method), unquote(url.path)
+    query = _ending(url.query)
+    body = sent.body.encode() if isinstance(sent.body, str) else sent.body
+    headers = {name: _text(value) for name, value in sent.headers.items() if name.lower() not in ("content-length", "authorization")}
+    status, told = target.send(method, path, query, headers, body if isinstance(body, bytes) else None)
+    report.requests += 1
+    report.codes[status] += 1
+    if told:
+        shown = (body or b"")[:4000].decode("utf-8", "replace") if isinstance(body, bytes) else ""
+        report.wrong.append(f"{told}\n{method} {path}?{query}\n{headers}\n{shown}")
+
+
+def _aim(case: Any, kind: dict[str, str]) -> bool:
+    """Have the request be about the object that other aimed requests are about too, and the body say its own kind. Answers whether the
+    path names anything."""
+    named = {"namespace": NAMESPACE, "name": NAME}
+    parameters = {parameter: value for parameter, value in named.items() if f"{{{parameter}}}" in case.operation.path}
+    case.path_parameters = {**(case.path_parameters or {}), **parameters}
     body = case.body
-    if not isinstance(body, dict) or not kind:
-        return
-    metadata = body.get("metadata")
-    named = {**(metadata if isinstance(metadata, dict) else {}), "name": NAME, "namespace": NAMESPACE}
-    for unwanted in ("resourceVersion", "uid", "generateName") + (() if "{namespace}" in case.operation.path else ("namespace",)):
-        named.pop(unwanted, None)
-    group = f"{kind['group']}/" if kind["group"] else ""
-    case.body = {**body, "kind": kind["kind"], "apiVersion": group + kind["version"], "metadata": named}
+    if isinstance(body, dict) and kind:
+        metadata = body.get("metadata")
+        metadata = {**(metadata if isinstance(metadata, dict) else {}), **named}
+        for unwanted in ("resourceVersion", "uid", "generateName") + (() if "namespace" in parameters else ("namespace",)):
+            metadata.pop(unwanted, None)
+        group = f"{kind['group']}/" if kind["group"] else ""
+        case.body = {**body, "kind": kind["kind"], "apiVersion": group + kind["version"], "metadata": metadata}
+    return bool(parameters) or isinstance(body, dict)
 
 
 def _known(arguments: dict[str, Any]) -> dict[str, Any]:
