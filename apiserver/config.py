@@ -149,6 +149,10 @@ class ServerConfig(BaseModel):
     cert_dir: Path
     tls_cert_file: Path
     tls_private_key_file: Path
+    tls_min_version: str = "VersionTLS12"
+    tls_cipher_suites: tuple[str, ...] = ()
+    #: ``cert,key`` or ``cert,key:name,…`` each
+    tls_sni_cert_key: tuple[str, ...] = ()
     client_ca_file: Path | None = None
     #: what the API server shows to extension API servers; None: they know it not, and let it in as anonymous at most
     proxy_client_cert_file: Path | None = None

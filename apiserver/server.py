@@ -65,6 +65,7 @@ from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import ResourceTable
 from apiserver.schemas.pruning import drop_unknown
 from apiserver.schemas.schema_set import SchemaSet
+from apiserver.tls_settings import TlsSettings, parse_pair
 from storage import api, errors
 from storage.tls import EXPIRY_METRIC, CertificateExpiry
 
@@ -493,7 +494,10 @@ async def serve_over(
     server = ApiServer(config, kv)
     server.objects.source.on_progress = on_reading
     proxy_ca = config.request_header.client_ca_file if config.request_header is not None else None
-    context = tls.server_context(config.tls_cert_file, config.tls_private_key_file, config.client_ca_file or proxy_ca)
+    settings = TlsSettings(
+        min_version=config.tls_min_version, cipher_suites=config.tls_cipher_suites, sni=tuple(map(parse_pair, config.tls_sni_cert_key))
+    )
+    context = tls.server_context(config.tls_cert_file, config.tls_private_key_file, config.client_ca_file or proxy_ca, settings)
     http = HttpListener(server.app, listener, context)
     host, port = listener.getsockname()[:2]
     address = config.advertise_address or (host if host not in ("0.0.0.0", "::") else config.bind_address)

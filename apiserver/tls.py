@@ -17,10 +17,12 @@ from cryptography import x509
 
 from apiserver.config import ServerConfig
 from apiserver.machinery import timestamps
+from apiserver.tls_settings import TlsSettings, choose
 from storage import tls
 
 _log = logging.getLogger(__name__)
 
+_USUAL = TlsSettings()
 _VERIFY_PEER = 1
 _VERIFY_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
 
@@ -66,24 +68,31 @@ def warn_of_expired_certificates(config: ServerConfig, now: float) -> None:
             _log.warning("a certificate has expired: purpose=%s file=%s since=%s", purpose, path, since)
 
 
-def server_context(certificate: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
+def server_context(certificate: Path, key: Path, client_ca: Path | None, settings: TlsSettings = _USUAL) -> ssl.SSLContext:
     """A context for the listener, which takes new files for new connections. Raises OSError and ssl.SSLError for files that cannot be
     used."""
-    files = [certificate, key] if client_ca is None else [certificate, key, client_ca]
-    reloaded = tls.Reloaded(files, lambda: _build(certificate, key, client_ca), purpose="API server")
-    first = reloaded.current()
 
-    def use_current(connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext) -> None:
-        connection.context = reloaded.current()
+    def reloaded(certificate: Path, key: Path) -> tls.Reloaded[ssl.SSLContext]:
+        files = [certificate, key] if client_ca is None else [certificate, key, client_ca]
+        return tls.Reloaded(files, lambda: _build(certificate, key, client_ca, settings), purpose="API server")
+
+    usual = reloaded(certificate, key)
+    named = [reloaded(pair.certificate, pair.key) for pair in settings.sni]
+    patterns = [(pattern, number) for number, pair in enumerate(settings.sni) for pattern in pair.patterns()]
+    first = usual.current()
+
+    def use_current(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _context: ssl.SSLContext) -> None:
+        number = choose(name, patterns) if patterns else None
+        connection.context = (usual if number is None else named[number]).current()
 
     # Called in each handshake, whether the client names a server or not.
     first.sni_callback = use_current
     return first
 
 
-def _build(certificate: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
+def _build(certificate: Path, key: Path, client_ca: Path | None, settings: TlsSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    settings.apply(context)
     context.load_cert_chain(certificate, key)
     context.set_alpn_protocols(["http/1.1"])
     if client_ca is None:

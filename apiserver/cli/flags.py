@@ -150,6 +150,14 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     serving.add_argument("--secure-port", type=port, default=6443, help="HTTPS port; 0 picks a free one (default 6443)")
     serving.add_argument("--tls-cert-file", type=Path, help="serving certificate (default: made in the data directory)")
     serving.add_argument("--tls-private-key-file", type=Path, help="its key")
+    serving.add_argument("--tls-min-version", default="VersionTLS12", help="VersionTLS10 to VersionTLS13 (default VersionTLS12)")
+    serving.add_argument(
+        "--tls-cipher-suites", type=names, action=Accumulate, default=(), help="Go's names of those of TLS 1.2 (default OpenSSL's choice)"
+    )
+    serving.add_argument(
+        "--tls-sni-cert-key", action="append", default=[], metavar="CERT,KEY[:NAME,…]",
+        help="a certificate for these server names, * for a first label (default the certificate's own names); several times",
+    )  # fmt: skip
     serving.add_argument(
         "--enable-priority-and-fairness", choices=("true", "false"), nargs="?", const="true", default="true",
         help="share the requests under way at once between priority levels, and queue those beyond it (default true)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from pydantic import ValidationError
 
+from apiserver import tls_settings
 from apiserver.admission.chain import enabled_plugins
 from apiserver.cli import access_flags, cluster_flags, pem_files, rereadable
 from apiserver.cli.datadir import DataDir, DataDirError, has_authorities, open_pki, share_pki
@@ -54,6 +55,9 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             cert_dir=data_dir.path / "pki",
             tls_cert_file=flags.tls_cert_file or serving.certificate,
             tls_private_key_file=flags.tls_private_key_file or serving.key,
+            tls_min_version=flags.tls_min_version,
+            tls_cipher_suites=flags.tls_cipher_suites,
+            tls_sni_cert_key=tuple(flags.tls_sni_cert_key),
             client_ca_file=_client_ca(data_dir, serving.ca, flags.client_ca_file),
             proxy_client_cert_file=flags.proxy_client_cert_file or serving.front_proxy_client.certificate,
             proxy_client_key_file=flags.proxy_client_key_file or serving.front_proxy_client.key,
@@ -164,6 +168,9 @@ def _check_access(flags: argparse.Namespace) -> None:
             "--enable-admission-plugins, --disable-admission-plugins",
             lambda: enabled_plugins(flags.enable_admission_plugins, flags.disable_admission_plugins),
         ),
+        (UsageError, "--tls-min-version", lambda: tls_settings.check_version(flags.tls_min_version)),
+        (UsageError, "--tls-cipher-suites", lambda: tls_settings.check_ciphers(flags.tls_cipher_suites)),
+        (UsageError, "--tls-sni-cert-key", lambda: _sni(flags.tls_sni_cert_key)),
         (DataDirError, "--encryption-provider-config", lambda: _encryption(flags.encryption_provider_config)),
         (UsageError, "--service-url", lambda: _check_service_urls(flags.service_url)),
         (DataDirError, "--audit-policy-file", lambda: _audit_policy(flags.audit_policy_file)),
@@ -214,6 +221,14 @@ def _encryption(path: Path | None) -> None:
         from apiserver.objectstore.encryption import configuration
 
         configuration.parse(path.read_bytes(), str(path))
+
+
+def _sni(pairs: Sequence[str]) -> None:
+    for text in pairs:
+        pair = tls_settings.parse_pair(text)
+        for path in (pair.certificate, pair.key):
+            _readable("tls_sni_cert_key", path)
+        pem_files.check_pair("--tls-sni-cert-key", pair.certificate, "--tls-sni-cert-key", pair.key, DataDirError)
 
 
 def _audit(flags: argparse.Namespace) -> AuditConfig:

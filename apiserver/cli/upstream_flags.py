@@ -11,11 +11,22 @@ import argparse
 _LOGS = "the log goes to standard error, with no levels to choose"
 _KUBELETS = "hollow nodes have no kubelet to call"
 _STORE = "the store has its own ways"
+_AUDIT = "events never hold up a request: 10,000 wait for a sink, more are lost and counted"
 _CLOUD = "there are no clouds here"
 
 #: flag → why it has no effect. Each takes a value, or none where it is a switch.
 INERT = {
     "allow-privileged": "privileged containers are always allowed",
+    "audit-log-batch-buffer-size": _AUDIT,
+    "audit-log-batch-max-size": _AUDIT,
+    "audit-log-batch-max-wait": _AUDIT,
+    "audit-log-mode": _AUDIT,
+    "audit-log-truncate-enabled": "bodies beyond 10 MiB are always left out",
+    "audit-log-version": "events are audit.k8s.io/v1",
+    "audit-webhook-batch-buffer-size": _AUDIT,
+    "audit-webhook-mode": _AUDIT,
+    "audit-webhook-truncate-enabled": "bodies beyond 10 MiB are always left out",
+    "audit-webhook-version": "events are audit.k8s.io/v1",
     "apiserver-count": "each server keeps its own address in the kubernetes service",
     "cloud-config": _CLOUD,
     "cloud-provider": _CLOUD,
@@ -72,7 +83,8 @@ INERT = {
 #: the flags above that may stand without a value
 _SWITCHES = frozenset(
     (
-        "allow-privileged", "contention-profiling", "enable-aggregator-routing", "enable-garbage-collector",
+        "allow-privileged", "audit-log-truncate-enabled", "audit-webhook-truncate-enabled",
+        "contention-profiling", "enable-aggregator-routing", "enable-garbage-collector",
         "enable-logs-handler", "logtostderr", "permit-address-sharing", "permit-port-sharing", "profiling",
         "shutdown-send-retry-after", "watch-cache",
     )

@@ -19,6 +19,9 @@ def flags(**given: object) -> argparse.Namespace:
         "encryption_provider_config": None,
         "service_url": (),
         "audit_policy_file": None,
+        "tls_min_version": "VersionTLS12",
+        "tls_cipher_suites": (),
+        "tls_sni_cert_key": (),
         "audit_webhook_config_file": None,
         "runtime_config": "",
     }
