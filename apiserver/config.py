@@ -186,6 +186,8 @@ class ServerConfig(BaseModel):
     authorization_webhook: WebhookConfig | None = None
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
+    #: AdmissionConfiguration: what plugins are told beyond their flags
+    admission_control_config_file: Path | None = None
     #: where programs listen that webhooks name by their service: ``NAMESPACE/NAME[:PORT]=HOST:PORT``
     service_url: tuple[str, ...] = ()
     service_cluster_ip_range: str = "10.96.0.0/12"

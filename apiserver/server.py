@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from apiserver import embedded_store, garbage_collection, health, metrics, store_door, tls
 from apiserver.access import Access, build_access
+from apiserver.admission import configuration as admission_configuration
 from apiserver.admission.build import build_admission_chain
+from apiserver.admission.configuration import AdmissionConfiguration
 from apiserver.admission.looking_again import LookingAgain
 from apiserver.admission.policies.source import PolicyServices
 from apiserver.aggregation.aggregator import Aggregator
@@ -136,6 +138,7 @@ class ApiServer:
             RegistryWebhooks(self.registry, self.schemas, self.access.cached, served, self.webhooks, source),
             enable=config.enable_admission_plugins,
             disable=config.disable_admission_plugins,
+            configuration=self._admission_configuration(),
             policies=PolicyServices(objects=self.access.cached, served=served, minor=self.table.minor),
         )
         self.env.admission = LookingAgain(admission, self.objects.source.catch_up)
@@ -151,6 +154,10 @@ class ApiServer:
         self._postponed: list[Callable[[], Awaitable[object]]] = []
         self.ready = False
         self.app = self._build_app()
+
+    def _admission_configuration(self) -> AdmissionConfiguration:
+        file = self.config.admission_control_config_file
+        return AdmissionConfiguration() if file is None else admission_configuration.load(file)
 
     def _build_app(self) -> Any:
         config = self.config

@@ -7,9 +7,15 @@ import time
 from collections.abc import Callable, Iterable
 
 from apiserver.admission import chain
+from apiserver.admission.configuration import NO_CONFIGURATION, AdmissionConfiguration
 from apiserver.admission.interfaces import AdmissionPlugin, ObjectGetter
 from apiserver.admission.plugins.always_pull_images import AlwaysPullImages
-from apiserver.admission.plugins.certificates import CertificateApproval, CertificateSigning, CertificateSubjectRestriction
+from apiserver.admission.plugins.certificates import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+    ClusterTrustBundleAttest,
+)
 from apiserver.admission.plugins.default_ingress_class import DefaultIngressClass
 from apiserver.admission.plugins.default_storage_class import DefaultStorageClass
 from apiserver.admission.plugins.default_toleration_seconds import DefaultTolerationSeconds
@@ -20,6 +26,7 @@ from apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from apiserver.admission.plugins.node_restriction import NodeRestriction
 from apiserver.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from apiserver.admission.plugins.pod_security import PodSecurity
+from apiserver.admission.plugins.pod_topology_labels import PodTopologyLabels
 from apiserver.admission.plugins.priority import Priority
 from apiserver.admission.plugins.privilege_escalation import PrivilegeEscalation
 from apiserver.admission.plugins.resource_quota import QuotaStatusWriter, ResourceQuota
@@ -33,6 +40,7 @@ from apiserver.admission.webhooks.plugins import MutatingAdmissionWebhook, Valid
 from apiserver.admission.webhooks.world import WebhookWorld
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.authorization.rbac_data import RbacData
+from apiserver.resources.facts import LAST_MINOR
 
 
 def build_admission_chain(
@@ -46,6 +54,7 @@ def build_admission_chain(
     enable: Iterable[str] = (),
     disable: Iterable[str] = (),
     policies: PolicyServices | None = None,
+    configuration: AdmissionConfiguration = NO_CONFIGURATION,
     now: Callable[[], float] = time.time,
 ) -> chain.AdmissionChain:
     """``source`` names token volumes; ``policies``: what admission policies look at, None: there are
@@ -57,7 +66,7 @@ def build_admission_chain(
         "NodeRestriction": lambda: NodeRestriction(getter),
         "TaintNodesByCondition": TaintNodesByCondition,
         "AlwaysPullImages": AlwaysPullImages,
-        "PodSecurity": lambda: PodSecurity(getter),
+        "PodSecurity": lambda: PodSecurity(getter, configuration.pod_security),
         "Priority": lambda: Priority(getter),
         "DefaultTolerationSeconds": DefaultTolerationSeconds,
         "ExtendedResourceToleration": ExtendedResourceToleration,
@@ -67,11 +76,13 @@ def build_admission_chain(
         "RuntimeClass": lambda: RuntimeClass(getter),
         "CertificateApproval": lambda: CertificateApproval(authorizer),
         "CertificateSigning": lambda: CertificateSigning(authorizer),
+        "ClusterTrustBundleAttest": lambda: ClusterTrustBundleAttest(authorizer),
         "CertificateSubjectRestriction": CertificateSubjectRestriction,
         "DefaultIngressClass": lambda: DefaultIngressClass(getter),
+        "PodTopologyLabels": lambda: PodTopologyLabels(getter, policies.minor if policies is not None else LAST_MINOR),
         "MutatingAdmissionWebhook": lambda: MutatingAdmissionWebhook(webhooks),
         "ValidatingAdmissionWebhook": lambda: ValidatingAdmissionWebhook(webhooks),
-        "ResourceQuota": lambda: ResourceQuota(getter, quota_writer, now),
+        "ResourceQuota": lambda: ResourceQuota(getter, quota_writer, now, configuration.limited_resources),
     }
     if policies is not None:
         makers["MutatingAdmissionPolicy"] = lambda: MutatingAdmissionPolicy(policies, authorizer)

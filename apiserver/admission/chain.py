@@ -29,8 +29,10 @@ PLUGIN_ORDER = (
     "RuntimeClass",
     "CertificateApproval",
     "CertificateSigning",
+    "ClusterTrustBundleAttest",
     "CertificateSubjectRestriction",
     "DefaultIngressClass",
+    "PodTopologyLabels",
     "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
     "ValidatingAdmissionPolicy",
@@ -40,14 +42,6 @@ PLUGIN_ORDER = (
 
 #: on without being asked for, as in kube-apiserver
 DEFAULT_PLUGINS = frozenset(PLUGIN_ORDER) - {"NodeRestriction", "AlwaysPullImages", "ExtendedResourceToleration"}
-
-#: of kube-apiserver, accepted in flags and without effect here, because what they do is not there to be done
-ABSENT_PLUGINS = frozenset(
-    (
-        "ClusterTrustBundleAttest",
-        "PodTopologyLabels",
-    )
-)
 
 _Key = tuple[Operation, str, str, str]
 
@@ -104,7 +98,7 @@ def enabled_plugins(enable: Iterable[str] = (), disable: Iterable[str] = ()) -> 
     Raises ValueError for names that are unknown, and for names that are both enabled and disabled.
     """
     enabled, disabled = set(enable), set(disable)
-    known = set(PLUGIN_ORDER) | ABSENT_PLUGINS
+    known = set(PLUGIN_ORDER)
     if unknown := sorted((enabled | disabled) - known):
         raise ValueError(f"admission plugins are unknown: {', '.join(unknown)}; known: {', '.join(sorted(known))}")
     if both := sorted(enabled & disabled):

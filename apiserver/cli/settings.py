@@ -64,6 +64,7 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
             audit=_audit(flags),
             enable_admission_plugins=flags.enable_admission_plugins,
             disable_admission_plugins=flags.disable_admission_plugins,
+            admission_control_config_file=flags.admission_control_config_file,
             service_url=flags.service_url,
             service_cluster_ip_range=flags.service_cluster_ip_range,
             **access,
@@ -152,6 +153,13 @@ def _etcd(flags: argparse.Namespace) -> EtcdConfig | None:
     return EtcdConfig(servers=flags.etcd_servers, cafile=flags.etcd_cafile, certfile=flags.etcd_certfile, keyfile=flags.etcd_keyfile)
 
 
+def _check_admission_configuration(file: Path | None) -> None:
+    if file is not None:
+        from apiserver.admission import configuration
+
+        configuration.load(file)
+
+
 def _check_service_urls(texts: tuple[str, ...]) -> None:
     if texts:
         from apiserver.webhooks.addresses import parse_given
@@ -172,6 +180,11 @@ def _check_access(flags: argparse.Namespace) -> None:
         (UsageError, "--tls-cipher-suites", lambda: tls_settings.check_ciphers(flags.tls_cipher_suites)),
         (UsageError, "--tls-sni-cert-key", lambda: _sni(flags.tls_sni_cert_key)),
         (DataDirError, "--encryption-provider-config", lambda: _encryption(flags.encryption_provider_config)),
+        (
+            DataDirError,
+            f"--admission-control-config-file {flags.admission_control_config_file}",
+            lambda: _check_admission_configuration(flags.admission_control_config_file),
+        ),
         (UsageError, "--service-url", lambda: _check_service_urls(flags.service_url)),
         (DataDirError, "--audit-policy-file", lambda: _audit_policy(flags.audit_policy_file)),
         (DataDirError, f"--audit-log-path {flags.audit_log_path}", lambda: _appendable(flags.audit_log_path)),

@@ -23,6 +23,7 @@ def flags(**given: object) -> argparse.Namespace:
         "tls_cipher_suites": (),
         "tls_sni_cert_key": (),
         "audit_webhook_config_file": None,
+        "admission_control_config_file": None,
         "runtime_config": "",
     }
     return argparse.Namespace(**(usual | given))

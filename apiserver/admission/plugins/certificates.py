@@ -1,4 +1,5 @@
-"""CertificateApproval, CertificateSigning, CertificateSubjectRestriction: who may approve and sign certificate requests of which signer."""
+"""CertificateApproval, CertificateSigning, CertificateSubjectRestriction, ClusterTrustBundleAttest: who may approve and sign certificate
+requests of which signer, and name its roots."""
 
 from __future__ import annotations
 
@@ -63,6 +64,28 @@ class CertificateSigning(Plugin):
         signer = str(objects.get(attributes.old_object, "spec", "signerName", default=""))
         if not await settled(lambda: may_use_signer(self._authorizer, attributes.user, "sign", signer)):
             raise forbidden(attributes, f'user not permitted to sign requests with signerName "{signer}"')
+
+
+class ClusterTrustBundleAttest(Plugin):
+    """Who says that certificates are a signer's roots has to be allowed to say so."""
+
+    name = "ClusterTrustBundleAttest"
+    operations = frozenset((Operation.CREATE, Operation.UPDATE))
+    resources = frozenset(((_GROUP, "clustertrustbundles"),))
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def validate(self, attributes: AdmissionAttributes) -> None:
+        spec = new_object(attributes).get("spec") or {}
+        old = None if attributes.old_object is None else attributes.old_object.get("spec") or {}
+        signer = str(spec.get("signerName") or "")
+        if old is not None and signer != str(old.get("signerName") or ""):
+            raise forbidden(attributes, "changing signerName is forbidden")
+        if not signer or spec == old:  # storage migration and garbage collection write without a change
+            return
+        if not await settled(lambda: may_use_signer(self._authorizer, attributes.user, "attest", signer)):
+            raise forbidden(attributes, f'user not permitted to attest for signerName "{signer}"')
 
 
 class CertificateSubjectRestriction(Plugin):

@@ -1,12 +1,14 @@
 """PodSecurity: the labels ``pod-security.kubernetes.io/{enforce,audit,warn}`` of a namespace bound what its pods may do.
 
-``enforce`` refuses pods; ``warn`` tells the client, also of templates in workloads, whose pods would be refused only later.
+``enforce`` refuses pods; ``warn`` tells the client and ``audit`` the audit event, also of templates in workloads, whose pods would be
+refused only later.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from apiserver.admission.configuration import NO_POD_SECURITY, PodSecurityConfiguration
 from apiserver.admission.interfaces import AdmissionAttributes, ObjectGetter, Operation
 from apiserver.admission.plugin import POD, Plugin, forbidden, new_object
 from apiserver.admission.pod_security import policy
@@ -32,8 +34,11 @@ class PodSecurity(Plugin):
     resources = frozenset((POD, _NAMESPACES, *_TEMPLATES))
     subresources = frozenset(("", "ephemeralcontainers"))
 
-    def __init__(self, getter: ObjectGetter) -> None:
+    def __init__(self, getter: ObjectGetter, configuration: PodSecurityConfiguration = NO_POD_SECURITY) -> None:
         self._getter = getter
+        self._configuration = configuration
+        self._has_defaults = any(wanted.level is not policy.Level.PRIVILEGED for wanted in configuration.defaults.values())
+        self._has_exemptions = bool(configuration.usernames or configuration.runtime_classes or configuration.namespaces)
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
         key = (attributes.info.group, attributes.info.resource)
@@ -42,23 +47,49 @@ class PodSecurity(Plugin):
             return
         namespace = self._getter.get("", "namespaces", "", attributes.namespace)
         labels = objects.labels(namespace) if namespace is not None else {}
-        if not any(label.startswith(policy.PREFIX) for label in labels):
+        if not self._has_defaults and not any(label.startswith(policy.PREFIX) for label in labels):
+            return
+        pod = new_object(attributes) if key == POD else objects.get(new_object(attributes), *_TEMPLATES[key], default={})
+        if self._has_exemptions and (why := self._exempt(attributes, pod)):
+            attributes.annotate(f"{policy.PREFIX}exempt", why)
             return
         if key == POD:
             self._check_pod(attributes, labels)
-            return
-        template = objects.get(new_object(attributes), *_TEMPLATES[key], default={})
-        _warn(attributes, labels, template)
+        else:
+            self._tell(attributes, labels, pod)
+
+    def _exempt(self, attributes: AdmissionAttributes, pod: dict[str, Any]) -> str:
+        said = self._configuration
+        if attributes.namespace in said.namespaces:
+            return "namespace"
+        if attributes.user.name in said.usernames:
+            return "user"
+        return "runtimeClass" if (pod.get("spec") or {}).get("runtimeClassName") in said.runtime_classes else ""
+
+    def _wanted(self, labels: dict[str, str], mode: str) -> policy.Wanted:
+        return policy.wanted_by(labels, mode, self._configuration.defaults.get(mode))
 
     def _check_pod(self, attributes: AdmissionAttributes, labels: dict[str, str]) -> None:
         pod = new_object(attributes)
         if attributes.operation is Operation.UPDATE and not _is_significant(pod, attributes.old_object or {}):
             return
-        wanted = policy.wanted_by(labels, "enforce")
+        wanted = self._wanted(labels, "enforce")
+        attributes.annotate(f"{policy.PREFIX}enforce-policy", wanted.text())
         found = policy.violations(wanted, objects.metadata(pod), pod.get("spec") or {})
         if found:
+            self._audit(attributes, labels, pod)
             raise forbidden(attributes, f'violates PodSecurity "{wanted.text()}": {policy.told(found)}')
-        _warn(attributes, labels, pod)
+        self._tell(attributes, labels, pod)
+
+    def _tell(self, attributes: AdmissionAttributes, labels: dict[str, str], pod: dict[str, Any]) -> None:
+        """The client of what ``warn`` asks for, the audit event of what ``audit`` does."""
+        self._audit(attributes, labels, pod)
+        if text := _would_violate(self._wanted(labels, "warn"), pod):
+            attributes.warnings.append(text)
+
+    def _audit(self, attributes: AdmissionAttributes, labels: dict[str, str], pod: dict[str, Any]) -> None:
+        if text := _would_violate(self._wanted(labels, "audit"), pod):
+            attributes.annotate(f"{policy.PREFIX}audit-violations", text)
 
     def _check_namespace(self, attributes: AdmissionAttributes) -> None:
         new = new_object(attributes)
@@ -71,9 +102,14 @@ class PodSecurity(Plugin):
             return
         if old is None:
             return
-        wanted = policy.wanted_by(labels, "enforce")
-        if wanted != policy.wanted_by(objects.labels(old), "enforce"):
-            self._warn_of_pods(attributes, wanted)
+        wanted = self._wanted(labels, "enforce")
+        if wanted == self._wanted(objects.labels(old), "enforce"):
+            return
+        if objects.name(new) in self._configuration.namespaces:
+            what = f'namespace "{objects.name(new)}" is exempt from Pod Security'
+            attributes.warnings.append(f"{what}, and the policy (enforce={wanted.text()}) will be ignored")
+            return
+        self._warn_of_pods(attributes, wanted)
 
     def _warn_of_pods(self, attributes: AdmissionAttributes, wanted: policy.Wanted) -> None:
         """Pods that are there stay; who tightens a namespace is told which would not come back."""
@@ -91,11 +127,9 @@ class PodSecurity(Plugin):
             attributes.warnings.append(f"{names[0]}{others}: {reasons}")
 
 
-def _warn(attributes: AdmissionAttributes, labels: dict[str, str], pod: dict[str, Any]) -> None:
-    wanted = policy.wanted_by(labels, "warn")
+def _would_violate(wanted: policy.Wanted, pod: dict[str, Any]) -> str:
     found = policy.violations(wanted, pod.get("metadata") or {}, pod.get("spec") or {})
-    if found:
-        attributes.warnings.append(f'would violate PodSecurity "{wanted.text()}": {policy.told(found)}')
+    return f'would violate PodSecurity "{wanted.text()}": {policy.told(found)}' if found else ""
 
 
 def _is_significant(new: objects.Object, old: objects.Object) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from apiserver.admission.configuration import LimitedResource
 from apiserver.admission.interfaces import AdmissionAttributes, ObjectGetter, Operation
 from apiserver.admission.plugin import Plugin, forbidden
 from apiserver.admission.quota.check import Charge, check_request
@@ -53,11 +54,14 @@ class ResourceQuota(Plugin):
     name = "ResourceQuota"
     operations = frozenset((Operation.CREATE, Operation.UPDATE))
 
-    def __init__(self, getter: ObjectGetter, writer: QuotaStatusWriter, now: Callable[[], float]) -> None:
+    def __init__(
+        self, getter: ObjectGetter, writer: QuotaStatusWriter, now: Callable[[], float], limited: Sequence[LimitedResource] = ()
+    ) -> None:
         """``now``: seconds since the epoch."""
         self._getter = getter
         self._writer = writer
         self._now = now
+        self._limited = limited
         self._turns: dict[str, _Turn] = {}
         self._charged: OrderedDict[tuple[str, str], objects.Object] = OrderedDict()
 
@@ -70,7 +74,7 @@ class ResourceQuota(Plugin):
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
         # nearly all namespaces have no quota: this is all that their requests pay
-        if not self._getter.list("", "resourcequotas", attributes.namespace):
+        if not self._limited and not self._getter.list("", "resourcequotas", attributes.namespace):
             return
         namespace = attributes.namespace
         turn = self._turns.setdefault(namespace, _Turn())
@@ -88,7 +92,7 @@ class ResourceQuota(Plugin):
         names: set[str] | None = None
         for attempt in range(RETRIES + 1):
             quotas = [q for q in self._quotas(attributes.namespace) if names is None or objects.name(q) in names]
-            charges = check_request(quotas, attributes, evaluator, self._now())
+            charges = check_request(quotas, attributes, evaluator, self._now(), self._limited)
             if attributes.dry_run or not charges:
                 return
             # those that were written stay charged: only the others are looked at again

@@ -37,14 +37,18 @@ class Wanted:
         return f"{self.level.value}:{self.version}"
 
 
-def wanted_by(labels: dict[str, str], mode: str) -> Wanted:
-    """Unreadable labels ask for the strictest level: what they meant to forbid must not slip through."""
+def wanted_by(labels: dict[str, str], mode: str, default: Wanted | None = None) -> Wanted:
+    """Unreadable labels ask for the strictest level: what they meant to forbid must not slip through. ``default``: where none says."""
     level = labels.get(PREFIX + mode)
     if level is None:
-        return Wanted()
+        return default or Wanted()
     version = labels.get(f"{PREFIX}{mode}-version", "latest")
     known = Level(level) if level in _LEVELS else Level.RESTRICTED
     return Wanted(level=known, version=version if _VERSION.match(version) else "latest")
+
+
+def is_version(text: str) -> bool:
+    return _VERSION.match(text) is not None
 
 
 def label_errors(labels: dict[str, str]) -> list[FieldError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from apiserver.admission.configuration import LimitedResource
 from apiserver.admission.interfaces import AdmissionAttributes, Operation
 from apiserver.admission.plugin import forbidden, new_object
 from apiserver.machinery import objects
@@ -29,10 +30,14 @@ def matches(quota: objects.Object, evaluator: Evaluator, obj: objects.Object) ->
 
 
 def check_request(
-    quotas: Sequence[objects.Object], attributes: AdmissionAttributes, evaluator: Evaluator, now: float
+    quotas: Sequence[objects.Object],
+    attributes: AdmissionAttributes,
+    evaluator: Evaluator,
+    now: float,
+    limited: Sequence[LimitedResource] = (),
 ) -> list[Charge]:
-    """What to charge. Raises StatusError 403 where the request does not fit, does not say what a quota bounds, or a quota has not been
-    counted yet."""
+    """What to charge. ``limited``: what may only be consumed where a quota covers it. Raises StatusError 403 where the request does not
+    fit, does not say what a quota bounds, or a quota has not been counted yet."""
     obj, old = new_object(attributes), attributes.old_object
     concerned: list[objects.Object] = []
     for quota in quotas:
@@ -46,6 +51,8 @@ def check_request(
         if not set(restricted) <= set(status.get("used") or {}):
             raise forbidden(attributes, f"status unknown for quota: {name}, resources: {','.join(sorted(restricted))}")
         concerned.append(quota)
+    if limited and attributes.operation is Operation.CREATE:
+        _check_covered(concerned, attributes, evaluator, obj, now, limited)
     if not concerned:
         return []
     usage = evaluator.usage(obj, now)
@@ -60,6 +67,34 @@ def check_request(
         if charge is not None:
             charges.append(charge)
     return charges
+
+
+def _check_covered(
+    quotas: Sequence[objects.Object],
+    attributes: AdmissionAttributes,
+    evaluator: Evaluator,
+    obj: objects.Object,
+    now: float,
+    limited: Sequence[LimitedResource],
+) -> None:
+    """Raises StatusError 403."""
+    info = attributes.info
+    limits = [one for one in limited if (one.group, one.resource) == (info.group, info.resource)]
+    if not limits:
+        return
+    wanted = {
+        name
+        for name, amount in evaluator.usage(obj, now).items()
+        if amount.sign and any(text in name for one in limits for text in one.match_contains)
+    }
+    covered = {name for quota in quotas for name in evaluator.matching_resources(quota["status"]["hard"])}
+    if missing := sorted(wanted - covered):
+        raise forbidden(attributes, f"insufficient quota to consume: {','.join(missing)}")
+    scopes = [scope for one in limits for scope in one.match_scopes if evaluator.in_scope(scope, obj)]
+    known = {scope.get("scopeName") for quota in quotas for scope in scopes_of(quota)}
+    if bare := [scope for scope in scopes if scope["scopeName"] not in known]:
+        told = " ".join(f"{{{scope['scopeName']} {scope['operator']} [{' '.join(scope['values'])}]}}" for scope in bare)
+        raise forbidden(attributes, f"insufficient quota to match these scopes: [{told}]")
 
 
 def _charge(quota: objects.Object, delta: Amounts, attributes: AdmissionAttributes) -> Charge | None:

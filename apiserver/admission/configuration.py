@@ -1,0 +1,123 @@
+"""``--admission-control-config-file``: what plugins are told beyond their flags (apiserver.config.k8s.io AdmissionConfiguration).
+
+Each plugin's part stands in the file itself (``configuration``) or in one of its own (``path``, from the file's directory). PodSecurity and
+ResourceQuota have one here; a part for a plugin that has none, and what nobody asks for, is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from apiserver.admission.pod_security import policy
+from apiserver.admission.pod_security.policy import Wanted
+from apiserver.machinery.config_file import ConfigFileError, Section, read_config
+
+_GROUP = "apiserver.config.k8s.io"
+_VERSIONS = ("v1", "v1beta1", "v1alpha1")
+_POD_SECURITY = "pod-security.admission.config.k8s.io"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSecurityConfiguration:
+    """``defaults``: by mode, of namespaces whose labels do not say. The rest is exempt from everything."""
+
+    defaults: dict[str, Wanted] = field(default_factory=dict)
+    usernames: frozenset[str] = frozenset()
+    runtime_classes: frozenset[str] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitedResource:
+    """A resource that may be consumed only where a quota covers it: what contains one of ``match_contains``, and objects in one of the
+    ``match_scopes`` (scoped-resource selector requirements)."""
+
+    group: str
+    resource: str
+    match_contains: tuple[str, ...] = ()
+    match_scopes: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionConfiguration:
+    pod_security: PodSecurityConfiguration = field(default_factory=PodSecurityConfiguration)
+    limited_resources: tuple[LimitedResource, ...] = ()
+
+
+NO_POD_SECURITY = PodSecurityConfiguration()
+NO_CONFIGURATION = AdmissionConfiguration()
+
+
+def load(file: Path) -> AdmissionConfiguration:
+    """Raises ConfigFileError, OSError."""
+    root = read_config(file.read_text(encoding="utf-8"), _GROUP, _VERSIONS, "AdmissionConfiguration")
+    pod_security, limited = PodSecurityConfiguration(), tuple[LimitedResource, ...]()
+    problems: list[str] = []
+    for plugin in root.sections("plugins"):
+        name, path, own = plugin.text("name"), plugin.text("path"), plugin.section("configuration")
+        if path and own is not None:
+            problems.append(f"{plugin.path()}: path and configuration exclude each other")
+        if name == "PodSecurity":
+            part = _part(file, path, own, _POD_SECURITY, "PodSecurityConfiguration", problems)
+            pod_security = _pod_security(part, problems) if part is not None else pod_security
+        elif name == "ResourceQuota":
+            part = _part(file, path, own, _GROUP, "ResourceQuotaConfiguration", problems)
+            limited = _limited(part) if part is not None else limited
+        else:
+            problems.append(f'{plugin.path("name")}: "{name}" has no configuration; PodSecurity and ResourceQuota have one')
+            continue
+        if part is not None and part is not own:
+            problems += part.problems()
+    if problems := root.problems() + problems:
+        raise ConfigFileError(problems)
+    return AdmissionConfiguration(pod_security=pod_security, limited_resources=limited)
+
+
+def _part(file: Path, path: str, own: Section | None, group: str, kind: str, problems: list[str]) -> Section | None:
+    if path:
+        return read_config((file.parent / path).read_text(encoding="utf-8"), group, _VERSIONS, kind)
+    if own is not None:
+        api_version = own.text("apiVersion")
+        if api_version not in [f"{group}/{version}" for version in _VERSIONS] or own.text("kind") != kind:
+            problems.append(f"{own.path()}: it must be of apiVersion {group}/v1 and kind {kind}")
+    return own
+
+
+def _pod_security(part: Section, problems: list[str]) -> PodSecurityConfiguration:
+    said, exempt = part.required_section("defaults"), part.required_section("exemptions")
+    levels = [level.value for level in policy.Level]
+    defaults: dict[str, Wanted] = {}
+    for mode in policy.MODES:
+        level, version = said.text(mode) or "privileged", said.text(f"{mode}-version") or "latest"
+        if level not in levels:
+            problems.append(f"{said.path(mode)}: must be one of {', '.join(levels)}")
+        elif not policy.is_version(version):
+            problems.append(f'{said.path(f"{mode}-version")}: must be "latest" or "v1.x"')
+        else:
+            defaults[mode] = Wanted(level=policy.Level(level), version=version)
+    return PodSecurityConfiguration(
+        defaults=defaults,
+        usernames=frozenset(exempt.texts("usernames")),
+        runtime_classes=frozenset(exempt.texts("runtimeClasses")),
+        namespaces=frozenset(exempt.texts("namespaces")),
+    )
+
+
+def _limited(part: Section) -> tuple[LimitedResource, ...]:
+    found = []
+    for said in part.sections("limitedResources"):
+        scopes = [
+            {"scopeName": scope.text("scopeName"), "operator": scope.text("operator"), "values": list(scope.texts("values"))}
+            for scope in said.sections("matchScopes")
+        ]
+        found.append(
+            LimitedResource(
+                group=said.text("apiGroup"),
+                resource=said.text("resource"),
+                match_contains=said.texts("matchContains"),
+                match_scopes=tuple(scopes),
+            )
+        )
+    return tuple(found)
