@@ -59,18 +59,20 @@ class ServedObjects:
         store.storage.freshen_now()
         found, _ = store.storage.cache.select(Selection(namespace=namespace))
         await store.ready(found)
-        return [store.decode(one) for one in found]
+        return await self._registry.env.settled(lambda: [store.decode(one) for one in found])
 
     async def _store(self, info: ResourceInfo) -> Store | None:
         if not info.builtin:
             await self._registry.load(info)
         return self._registry.store(info.group, info.version, info.resource)
 
-    def converted(self, obj: Object, current: ResourceInfo, wanted: ResourceInfo) -> Object:
-        custom = current.custom
-        if custom is not None and custom.converts_by_webhook:
-            raise StatusError(failure(500, "", "only the conversion webhook of its definition can convert the object"))
-        return conversion.convert(objects.deep_copy(obj), wanted)
+    async def converted(self, obj: Object, current: ResourceInfo, wanted: ResourceInfo) -> Object:
+        custom, other = current.custom, wanted.custom
+        if custom is not None and other is not None:
+            return await self._registry.env.settled(lambda: custom.converted(objects.deep_copy(obj), other))
+        copy: Object = objects.deep_copy(obj)
+        stored = self._registry.table.storage_info(current) or current
+        return conversion.convert(conversion.convert(copy, stored), wanted)
 
     def type_of(self, group: str, version: str, kind: str) -> Type | None:
         try:

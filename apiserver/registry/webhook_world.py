@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from apiserver.admission import rule_matching
 from apiserver.admission.interfaces import AdmissionAttributes
 from apiserver.admission.webhooks.world import ConditionError, Conditions
-from apiserver.machinery import names, objects
+from apiserver.long_runs import patiently
+from apiserver.machinery import names
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.interface import StoredObject
-from apiserver.registry import conversion
 from apiserver.registry.registry import CachedObjects, Registry
 from apiserver.registry.served_objects import ServedObjects
 from apiserver.resources.resource_info import ResourceInfo
@@ -86,12 +86,7 @@ class RegistryWebhooks:
         return self._served.equivalents(info)
 
     async def converted(self, obj: Object, info: ResourceInfo, to: ResourceInfo) -> Object:
-        custom, other = info.custom, to.custom
-        if custom is not None and other is not None:
-            return await self._registry.env.settled(lambda: custom.converted(objects.deep_copy(obj), other))
-        copy: Object = objects.deep_copy(obj)
-        stored = self._registry.table.storage_info(info) or info
-        return conversion.convert(conversion.convert(copy, stored), to)
+        return await self._served.converted(obj, info, to)
 
     def completed(self, obj: Object, info: ResourceInfo, subresource: str) -> Object:
         group, version, kind = rule_matching.kind_of(info, subresource)
@@ -108,13 +103,16 @@ class RegistryWebhooks:
     def compile_conditions(self, conditions: Sequence[dict[str, Any]], name: str) -> Conditions:
         from apiserver.admission import expressions
         from apiserver.admission.match_conditions import MatchConditions
+        from apiserver.admission.questions import UserQuestions
 
         environment = expressions.request_environment(self._registry.table.minor, params=False, authorizer=True)
         compiled = MatchConditions(conditions, environment)
 
         async def evaluate(attributes: AdmissionAttributes, seen: AdmissionAttributes) -> bool:
-            values = expressions.request_values(attributes, wanted=seen.info, obj=seen.object, old=seen.old_object)
-            verdict = compiled.judge(values)
+            authorizer = self._registry.env.authorizer
+            asking = None if authorizer is None else UserQuestions(authorizer, attributes)
+            values = expressions.request_values(attributes, wanted=seen.info, obj=seen.object, old=seen.old_object, authorizer=asking)
+            verdict = await patiently(lambda patient: compiled.judge(values, patient=patient))
             if verdict.error:
                 raise ConditionError(verdict.error)
             return verdict.matches

@@ -155,7 +155,7 @@ class MutatingAdmissionPolicy(Plugin):
 
         info, wanted, obj = attributes.info, invocation.wanted, attributes.object
         assert obj is not None
-        values = versions.values_of(attributes, wanted, self._objects, self._served, self._authorizer)
+        values = await versions.values_of(attributes, wanted, self._objects, self._served, self._authorizer)
         values["params"] = invocation.param
         verdict = await patiently(functools.partial(policy.matches, values))
         if verdict.error:
@@ -176,15 +176,15 @@ class MutatingAdmissionPolicy(Plugin):
             except MutationError as error:
                 fault = fault or str(error)
         if changed:
-            self._take(current, attributes, info, wanted)
+            await self._take(current, attributes, info, wanted)
         if fault:
             raise ConfigurationError(fault)
         return changed
 
-    def _take(self, changed: Object, attributes: AdmissionAttributes, info: ResourceInfo, wanted: ResourceInfo) -> None:
+    async def _take(self, changed: Object, attributes: AdmissionAttributes, info: ResourceInfo, wanted: ResourceInfo) -> None:
         assert attributes.object is not None
         if wanted.api_version != info.api_version and attributes.subresource in ("", "status"):
-            changed = self._served.converted(changed, wanted, info)
+            changed = await self._served.converted(changed, wanted, info)
         attributes.object.clear()
         attributes.object.update(changed)
 

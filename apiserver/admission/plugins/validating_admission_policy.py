@@ -120,7 +120,7 @@ class ValidatingAdmissionPolicy(Plugin):
         given = await params.collect(info, binding.spec.get("paramRef"), attributes.namespace, self._served)
         if not given:
             return
-        values = versions.values_of(attributes, wanted, self._objects, self._served, self._authorizer)
+        values = await versions.values_of(attributes, wanted, self._objects, self._served, self._authorizer)
         actions = binding.spec.get("validationActions") or ()
         for one in given:
             judgement = await patiently(functools.partial(_judge, hook.compiled, {**values, "params": one}))

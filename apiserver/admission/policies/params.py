@@ -29,7 +29,7 @@ class ServedObjects(Protocol):
     def equivalents(self, info: ResourceInfo) -> Sequence[ResourceInfo]:
         """The same stored objects as other groups and versions serve them."""
 
-    def converted(self, obj: Object, current: ResourceInfo, wanted: ResourceInfo) -> Object:
+    async def converted(self, obj: Object, current: ResourceInfo, wanted: ResourceInfo) -> Object:
         """An object in another of its versions; ``obj`` is not changed. Raises StatusError."""
 
     def type_of(self, group: str, version: str, kind: str) -> Type | None: ...

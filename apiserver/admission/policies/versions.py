@@ -29,18 +29,18 @@ def matched(
         raise ConfigurationError(error.message) from error
 
 
-def in_version(obj: Object | None, attributes: AdmissionAttributes, wanted: ResourceInfo, served: ServedObjects) -> Object | None:
+async def in_version(obj: Object | None, attributes: AdmissionAttributes, wanted: ResourceInfo, served: ServedObjects) -> Object | None:
     """Raises ConfigurationError where a custom object cannot be had in this version."""
     info = attributes.info
     if obj is None or wanted.api_version == info.api_version or attributes.subresource not in ("", "status"):
         return obj
     try:
-        return served.converted(obj, info, wanted)
+        return await served.converted(obj, info, wanted)
     except StatusError as error:
         raise ConfigurationError(f"failed to convert object version: {error.message}") from error
 
 
-def values_of(
+async def values_of(
     attributes: AdmissionAttributes, wanted: ResourceInfo, objects: PolicyObjects, served: ServedObjects, authorizer: Authorizer
 ) -> dict[str, Any]:
     """What expressions see of a request, parameters aside. Raises ConfigurationError, and 404 where the namespace is gone."""
@@ -52,8 +52,8 @@ def values_of(
     return expressions.request_values(
         attributes,
         wanted=wanted,
-        obj=in_version(attributes.object, attributes, wanted, served),
-        old=in_version(attributes.old_object, attributes, wanted, served),
+        obj=await in_version(attributes.object, attributes, wanted, served),
+        old=await in_version(attributes.old_object, attributes, wanted, served),
         namespace=namespace,
         authorizer=UserQuestions(authorizer, attributes),
     )

@@ -38,10 +38,10 @@ class WebhookConfigurationStrategy(Strategy):
                 service["port"] = HTTPS_PORT
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
-        return webhooks.configuration(obj, None)
+        return webhooks.configuration(obj, None, _compiles(context, obj))
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return webhooks.configuration(new, old)
+        return webhooks.configuration(new, old, _compiles(context, new))
 
     def spec_changed(self, new: Object, old: Object) -> bool:
         return bool(new.get("webhooks") != old.get("webhooks"))
@@ -55,6 +55,15 @@ def _default_rules(rules: list[Object] | None) -> None:
 
 class MutatingWebhookConfigurationStrategy(WebhookConfigurationStrategy):
     mutating = True
+
+
+def _compiles(context: StrategyContext, obj: Object) -> webhooks.Compiles | None:
+    """None where there is no condition: CEL is loaded where somebody uses it."""
+    if not any(hook.get("matchConditions") for hook in obj.get("webhooks") or ()):
+        return None
+    from apiserver.registry.validation.policy_expressions import ExpressionChecker
+
+    return ExpressionChecker({}, _minor(context)).condition
 
 
 def _minor(context: StrategyContext) -> int:

@@ -34,7 +34,7 @@ class ExpressionChecker:
         self._variables[name] = declared_type(found.type)
 
     def condition(self, out: Errors, path: str, source: str) -> None:
-        """One of ``matchConditions``, which are looked at before any variable is."""
+        """One of ``matchConditions``, of a policy or of a webhook, which are looked at before any variable is."""
         _tell(out, path, compile_expression(self._whole, source.strip(), cel.BOOL))
 
     def validation(self, out: Errors, path: str, source: str) -> None:

@@ -25,11 +25,14 @@ _SCHEME = re.compile("[A-Za-z][-+.A-Za-z0-9]*").fullmatch
 _URL_FORM = "; desired format: https://host[/path]"
 TIMEOUT_SECONDS_MAX = 30
 MATCH_CONDITIONS_MAX = 64
+#: adds to errors, of a path and an expression, why that does not compile
+Compiles = Callable[[Errors, str, str], None]
 _NOTHING: Part = {}
 
 
-def configuration(new: Part, old: Part | None) -> list[FieldError]:
-    """A Validating- or MutatingWebhookConfiguration. What an old object already had wrong stays allowed (``old``)."""
+def configuration(new: Part, old: Part | None, compiles: Compiles | None = None) -> list[FieldError]:
+    """A Validating- or MutatingWebhookConfiguration. What an old object already had wrong stays allowed (``old``). ``compiles`` tells why
+    the expression of a condition does not compile."""
     out: Errors = []
     had = (old or _NOTHING).get("webhooks") or ()
     strict_effects = old is None or all(hook.get("sideEffects") in _NO_SIDE_EFFECTS for hook in had)
@@ -38,9 +41,12 @@ def configuration(new: Part, old: Part | None) -> list[FieldError]:
     )
     unique = old is None or len({hook.get("name") for hook in had}) == len(had)
     seen: set[str] = set()
+    conditions = {hook.get("name"): hook.get("matchConditions") for hook in had}
     for i, hook in each(out, new.get("webhooks") or ()):
         path, name = f"webhooks[{i}]", hook.get("name") or ""
         _webhook(out, path, hook, _NO_SIDE_EFFECTS if strict_effects else _SIDE_EFFECTS)
+        unchanged = name in conditions and conditions[name] == hook.get("matchConditions")
+        match_conditions(out, f"{path}.matchConditions", hook.get("matchConditions") or (), None if unchanged else compiles)
         review_versions(out, f"{path}.admissionReviewVersions", hook.get("admissionReviewVersions") or (), known_versions)
         if unique and name:
             if name in seen:
@@ -70,7 +76,6 @@ def _webhook(out: Errors, path: str, hook: Part, side_effects: tuple[str, ...]) 
         label_selector(out, f"{path}.{field}", hook.get(field))
     _supported(out, f"{path}.reinvocationPolicy", hook.get("reinvocationPolicy"), ("IfNeeded", "Never"))
     client_config(out, f"{path}.clientConfig", hook.get("clientConfig") or _NOTHING)
-    match_conditions(out, f"{path}.matchConditions", hook.get("matchConditions") or ())
 
 
 def _supported(out: Errors, path: str, value: str | None, supported: tuple[str, ...]) -> None:
@@ -164,10 +169,8 @@ def review_versions(out: Errors, path: str, versions: Sequence[str], must_be_kno
         out.append(invalid(path, list(versions), f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))
 
 
-def match_conditions(
-    out: Errors, path: str, conditions: Sequence[Part], compiles: Callable[[Errors, str, str], None] | None = None
-) -> None:
-    """``compiles`` tells, of a path and an expression, why that does not compile."""
+def match_conditions(out: Errors, path: str, conditions: Sequence[Part], compiles: Compiles | None) -> None:
+    """Names, presence, and whether the expressions compile."""
     if len(conditions) > MATCH_CONDITIONS_MAX:
         out.append(too_many(path, len(conditions), MATCH_CONDITIONS_MAX))
     seen: set[str] = set()

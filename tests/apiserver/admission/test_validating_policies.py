@@ -289,3 +289,18 @@ async def test_all_expressions_of_a_policy_share_a_budget(api: Api, monkeypatch:
     await installed(api, validating("many", *[costly] * 5))
     answer = await api.post(CONFIG_MAPS, config_map(**{f"key-{i}": "x" for i in range(150)}))
     assert answer.message.endswith("validation failed due to running out of cost budget, no further validation rules will be run")
+
+
+async def test_conditions_of_webhooks_must_compile(api: Api) -> None:
+    hook = {
+        "name": "h.demo.test",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [RULE],
+        "matchConditions": [{"name": "c", "expression": "object.metadata.nope +"}, {"name": "d", "expression": "params.x == 1"}],
+    }
+    answer = await api.post(f"{ROOT}/validatingwebhookconfigurations", {"metadata": {"name": "w"}, "webhooks": [hook]})
+    found = {cause["field"]: cause["message"] for cause in answer.causes}
+    assert "Syntax error" in found["webhooks[0].matchConditions[0].expression"]
+    assert "undeclared reference to 'params'" in found["webhooks[0].matchConditions[1].expression"]
