@@ -14,12 +14,13 @@ import asyncio
 import json
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from tests.benchmarks.bench_apiserver import HEAD, BareUvicorn, cpu_seconds, wrk
+from tests.benchmarks.bench_apiserver import HEAD, BareUvicorn, Load, cpu_seconds, wrk
 from tests.e2e.server_process import ServerProcess
 
 CLIENTS = 32
@@ -32,11 +33,25 @@ CREATE = HEAD + (
 )
 
 
-def definition(number: int, properties: int) -> dict[str, Any]:
+#: rules as operators write them: of one field, of several, of old and new, over a list of what is there
+RULES = (
+    "self.field0 != 'forbidden'",
+    "!has(self.field4) || has(self.field5)",
+    "self.field1.matches('^[a-z]+$')",
+    "[self.field0, self.field1, self.field2, self.field3].all(x, x.size() < 20)",
+    "self.field2 >= oldSelf.field2",
+)
+
+
+def definition(number: int, properties: int, rules: Sequence[str] = ()) -> dict[str, Any]:
     group = f"g{number}.bench.test"
     about = "What this field is for, in a sentence or two, as generated definitions have it from the comments of their source."
     fields = {f"field{i}": {"type": "string", "description": about} for i in range(properties)}
-    spec = {"type": "object", "properties": fields}
+    if rules:
+        fields = {name: {**field, "maxLength": 100} for name, field in fields.items()}
+    spec: dict[str, Any] = {"type": "object", "properties": fields}
+    if rules:
+        spec["x-kubernetes-validations"] = [{"rule": rule} for rule in rules]
     status = {"type": "object", "properties": {"phase": {"type": "string"}}}
     schema = {"type": "object", "properties": {"spec": spec, "status": status}}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}
@@ -67,7 +82,9 @@ async def register(server: ServerProcess, count: int, properties: int) -> None:
                 return await answer.read()
 
         async def create(number: int) -> None:
-            async with session.post(base + CRDS, json=definition(number, properties)) as answer:
+            # the last one has rules
+            body = definition(number, properties, RULES if number == count - 1 else ())
+            async with session.post(base + CRDS, json=body) as answer:
                 assert answer.status == 201, await answer.text()
 
         print(f"idle: {resident_mb(pid):.0f} MB")
@@ -99,7 +116,7 @@ async def register(server: ServerProcess, count: int, properties: int) -> None:
         print(f"OpenAPI v2: {len(document)} bytes, {time.monotonic() - began:.2f} s; {resident_mb(pid):.0f} MB")
 
 
-def create_objects(server: ServerProcess, seconds: int) -> None:
+def create_objects(server: ServerProcess, seconds: int, definitions: int) -> None:
     assert server.process is not None
     script = CREATE.replace("TOKEN", server.token).replace("CONTENT", "application/json").replace("STAMP", "a")
     bare = BareUvicorn(server)
@@ -108,8 +125,18 @@ def create_objects(server: ServerProcess, seconds: int) -> None:
     finally:
         bare.stop()
     found = wrk(f"https://127.0.0.1:{server.port}", script, CLIENTS, seconds, server.process.pid)
+    tell("creates", found, reference)
+    script = script.replace("g0.bench.test", f"g{definitions - 1}.bench.test")
+    tell(
+        f"creates under {len(RULES)} rules",
+        wrk(f"https://127.0.0.1:{server.port}", script, CLIENTS, seconds, server.process.pid),
+        reference,
+    )
+
+
+def tell(what: str, found: Load, reference: Load) -> None:
     print(
-        f"creates by {CLIENTS} clients: {found.rate:.0f}/s, {found.cpu_us:.0f} us of CPU; bare uvicorn {reference.rate:.0f}/s, "
+        f"{what} by {CLIENTS} clients: {found.rate:.0f}/s, {found.cpu_us:.0f} us of CPU; bare uvicorn {reference.rate:.0f}/s, "
         f"{reference.cpu_us:.0f} us; ratio by CPU {reference.cpu_us / found.cpu_us:.3f}"
     )
 
@@ -127,7 +154,7 @@ def main() -> None:
         try:
             asyncio.run(register(server, args.definitions, args.properties))
             if not args.no_objects:
-                create_objects(server, args.seconds)
+                create_objects(server, args.seconds, args.definitions)
         finally:
             server.stop()
 
