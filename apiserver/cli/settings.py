@@ -16,8 +16,8 @@ from apiserver.admission.chain import enabled_plugins
 from apiserver.cli import access_flags, cluster_flags, pem_files, rereadable
 from apiserver.cli.datadir import DataDir, DataDirError, has_authorities, open_pki, share_pki
 from apiserver.cli.errors import CommandError, UsageError
-from apiserver.cli.pki import write_private
-from apiserver.config import AuditConfig, EtcdConfig, ServerConfig, StoreConfig
+from apiserver.cli.pki import FRONT_PROXY_CLIENT, write_private
+from apiserver.config import AuditConfig, EtcdConfig, RequestHeaderConfig, ServerConfig, StoreConfig
 from apiserver.embedded_store import member_config
 from apiserver.resources import runtime_config
 
@@ -43,6 +43,8 @@ def server_config(flags: argparse.Namespace, data_dir: DataDir) -> ServerConfig:
     for flag in ("tls_cert_file", "tls_private_key_file", "client_ca_file"):
         _readable(flag, getattr(flags, flag))
     access = access_flags.access_settings(flags, serving.service_account.certificate, serving.service_account.key)
+    if access.get("request_header") is None and flags.proxy_client_cert_file is None:
+        access["request_header"] = _own_front_proxy(serving.front_proxy_ca)
     _check_pem(flags)
     _check_access(flags)
     try:
@@ -119,6 +121,19 @@ def _pair_in_cert_dir(flags: argparse.Namespace) -> None:
     certificate, key = (flags.cert_dir / f"apiserver.{ending}" for ending in ("crt", "key"))
     if certificate.exists() and key.exists():
         flags.tls_cert_file, flags.tls_private_key_file = certificate, key
+
+
+def _own_front_proxy(authority: Path) -> RequestHeaderConfig:
+    """What this server says of users to extension API servers it believes as well where it comes with that certificate (as kubeadm sets it
+    up); and extension API servers learn of it from the ConfigMap ``extension-apiserver-authentication``."""
+    return RequestHeaderConfig(
+        client_ca_file=authority,
+        allowed_names=(FRONT_PROXY_CLIENT,),
+        username_headers=("X-Remote-User",),
+        uid_headers=("X-Remote-Uid",),
+        group_headers=("X-Remote-Group",),
+        extra_headers_prefix=("X-Remote-Extra-",),
+    )
 
 
 def _has_member(flags: argparse.Namespace, data_dir: DataDir) -> bool:

@@ -27,6 +27,15 @@ NAME = f"{VERSION}.{GROUP}"
 Eventually = Callable[[Callable[[], Any]], Any]
 
 
+def trusted(main: ServerProcess, home: Path) -> str:
+    """Whom an extension server is to believe what it says of users, as every one of them learns it."""
+    where = ("-n", "kube-system", "configmap", "extension-apiserver-authentication", "-o", "json")
+    data = json.loads(Kubectl(main.kubeconfig, "default", home)("get", *where))["data"]
+    assert json.loads(data["requestheader-allowed-names"]) == ["front-proxy-client"]
+    assert json.loads(data["requestheader-username-headers"]) == ["X-Remote-User"]
+    return str(data["requestheader-client-ca-file"])
+
+
 class Extension:
     """The process of an extension API server, on one port for all of its lives."""
 
@@ -38,7 +47,8 @@ class Extension:
         authority.leaf(pair, Subject("zoo"), (ExtendedKeyUsageOID.SERVER_AUTH,), (x509.DNSName("zoo.default.svc"),))
         self.ca = authority.files.certificate.read_bytes()
         self.port = free_port()
-        front = main.data_dir / "pki" / "front-proxy-ca.crt"
+        front = directory / "front-proxy-ca.crt"
+        front.write_text(trusted(main, directory))
         self._command = [
             *(sys.executable, "-m", "tests.fakes.extension_server", "--port", str(self.port)),
             *("--certificate", str(pair.certificate), "--key", str(pair.key), "--client-ca", str(front)),

@@ -19,6 +19,13 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 ESTABLISHED_SECONDS_MAX = 20.0
 
 
+class _Loader(yaml.CSafeLoader):
+    """To Kubernetes an equals sign is a text, to YAML 1.1 a type of its own."""
+
+
+_Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, node: node.value)  # type: ignore[no-untyped-call]
+
+
 @dataclass(slots=True)
 class Outcome:
     """``problems``: what did not work. ``refused``: the rules (CEL) that a minimal object broke, as the server told them."""
@@ -34,7 +41,7 @@ class Outcome:
 def definitions_in(directories: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
     for directory in directories:
         for path in sorted(directory.rglob("*.y*ml")):
-            for document in yaml.load_all(path.read_text(), yaml.CSafeLoader):
+            for document in yaml.load_all(path.read_text(), _Loader):
                 if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition":
                     yield path, document
 
@@ -52,7 +59,7 @@ async def check(api: Api, definition: dict[str, Any]) -> Outcome:
         outcome.problems.append(f"create of the definition: {made.status} {made.message[:500]}")
         return outcome
     try:
-        if not await _established(api, outcome.name):
+        if not await established(api, outcome.name):
             outcome.problems.append("not established")
             return outcome
         for version in definition["spec"]["versions"]:
@@ -67,7 +74,7 @@ async def check(api: Api, definition: dict[str, Any]) -> Outcome:
     return outcome
 
 
-async def _established(api: Api, name: str) -> bool:
+async def established(api: Api, name: str) -> bool:
     ends = time.monotonic() + ESTABLISHED_SECONDS_MAX
     while time.monotonic() < ends:
         found = (await api.get(f"{CRDS}/{name}")).json["status"]
