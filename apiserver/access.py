@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from apiserver import tls
-from apiserver.access_authorizers import ConfiguredAuthorizer
-from apiserver.access_tokens import Close, JwtIssuers, webhook_authenticator
 from apiserver.authentication import service_account, token_request
+from apiserver.authentication.anonymous import AnonymousAuthenticator
 from apiserver.authentication.bearer import BearerTokenAuthenticator, TokenUnion
 from apiserver.authentication.bootstrap_token import BootstrapTokenAuthenticator
 from apiserver.authentication.interfaces import RequestAuthenticator, TokenAuthenticator
-from apiserver.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
 from apiserver.authentication.service_account import ServiceAccountAuthenticator, TokenIssuer
 from apiserver.authentication.token_file import TokenFileAuthenticator
 from apiserver.authentication.union import UnionAuthenticator
@@ -27,12 +25,15 @@ from apiserver.authorization.node_graph import NodeGraph
 from apiserver.authorization.rbac import RbacAuthorizer
 from apiserver.authorization.rbac_data import RbacData
 from apiserver.authorization.static import AlwaysAllow, AlwaysDeny
+from apiserver.authorization.union import build_authorizer
 from apiserver.config import RequestHeaderConfig, ServerConfig
 from apiserver.machinery import names
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.interface import StoredObject
 from apiserver.registry.registry import CachedObjects, Registry
 from apiserver.request.request_context import RequestContext
+
+Close = Callable[[], Awaitable[None]]
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 #: of Kubernetes 1.NN, the first in which nodes must say which pods they list (AuthorizeNodeWithSelectors)
@@ -81,8 +82,7 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
     cached = CachedObjects(registry)
     audiences = config.api_audiences or config.service_account_issuer[:1]
     keys = service_account_keys(config.service_account_key_file)
-    jwt_issuers = JwtIssuers(config, audiences)
-    closing = [jwt_issuers.close]
+    closing: list[Close] = []
     tokens: list[TokenAuthenticator] = []
     if config.token_auth_file is not None:
         tokens.append(TokenFileAuthenticator.from_file(config.token_auth_file, audiences))
@@ -91,8 +91,17 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
     tokens.append(service_accounts)
     if config.enable_bootstrap_token_auth:
         tokens.append(BootstrapTokenAuthenticator(cached, time.time, audiences))
-    tokens.append(jwt_issuers)
+    anonymous: RequestAuthenticator | None = AnonymousAuthenticator() if config.anonymous_auth else None
+    # what asks other servers is loaded where there is one to ask
+    if config.oidc is not None or config.authentication_config is not None:
+        from apiserver.access_tokens import JwtIssuers
+
+        anonymous = jwt_issuers = JwtIssuers(config, audiences)
+        tokens.append(jwt_issuers)
+        closing.append(jwt_issuers.close)
     if config.authentication_token_webhook is not None:
+        from apiserver.access_tokens import webhook_authenticator
+
         webhook, close = webhook_authenticator(config.authentication_token_webhook, audiences)
         tokens.append(webhook)
         closing.append(close)
@@ -104,8 +113,7 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
         requests.append(_certificates(config.client_ca_file))
     requests.append(BearerTokenAuthenticator(union))
     rbac = RbacData()
-    authorizer = _authorizer(config, registry, rbac)
-    closing.append(authorizer.close)
+    authorizer, modes = _authorizer(config, registry, rbac, closing)
     source = random.SystemRandom()
     issuer = TokenIssuer(
         key=service_account.load_private_key(config.service_account_signing_key_file.read_bytes()),
@@ -114,10 +122,10 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
         new_id=lambda: names.new_uid(source),
     )
     return Access(
-        authenticator=UnionAuthenticator(requests, jwt_issuers),
+        authenticator=UnionAuthenticator(requests, anonymous),
         tokens=union,
         authorizer=authorizer,
-        modes=lambda: authorizer.modes,
+        modes=modes,
         rbac=rbac,
         issuer=issuer,
         audiences=audiences,
@@ -139,7 +147,9 @@ def _certificates(path: Path) -> X509Authenticator:
     return X509Authenticator(authorities.current(), time.time, authorities.current)
 
 
-def _request_header(config: RequestHeaderConfig) -> RequestHeaderAuthenticator:
+def _request_header(config: RequestHeaderConfig) -> RequestAuthenticator:
+    from apiserver.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
+
     verify = _certificates(config.client_ca_file).authenticate_certificate
     header_names = HeaderNames(
         user=config.username_headers, uid=config.uid_headers, group=config.group_headers, extra_prefix=config.extra_headers_prefix
@@ -147,7 +157,10 @@ def _request_header(config: RequestHeaderConfig) -> RequestHeaderAuthenticator:
     return RequestHeaderAuthenticator(verify, config.allowed_names, header_names)
 
 
-def _authorizer(config: ServerConfig, registry: Registry, rbac: RbacData) -> ConfiguredAuthorizer:
+def _authorizer(
+    config: ServerConfig, registry: Registry, rbac: RbacData, closing: list[Close]
+) -> tuple[Authorizer, Callable[[], Sequence[str]]]:
+    """The authorizer, and what tells its modes."""
     for resource in sorted(rbac_data.RESOURCES):
         _observe(registry, _RBAC_GROUP, resource, _rbac_observer(rbac, resource))
     graph = NodeGraph()
@@ -158,13 +171,22 @@ def _authorizer(config: ServerConfig, registry: Registry, rbac: RbacData) -> Con
         "AlwaysDeny": AlwaysDeny(),
         "Node": NodeAuthorizer(graph, bootstrap.node_rules(bootstrap.load_policy()), with_selectors=with_selectors),
     }
-    authorizer = ConfiguredAuthorizer(config, local)
-    if "Node" in authorizer.modes:
+    authorizer: Authorizer
+    modes: Callable[[], Sequence[str]]
+    if config.authorization_config is None and config.authorization_webhook is None:
+        authorizer, modes = build_authorizer(config.authorization_mode, local), lambda: config.authorization_mode
+    else:
+        from apiserver.access_authorizers import ConfiguredAuthorizer
+
+        authorizer = configured = ConfiguredAuthorizer(config, local)
+        modes = configured.modes
+        closing.append(configured.close)
+    if "Node" in modes():
         for group, resource in sorted(node_graph.RESOURCES):
             # a pod that is on no node gives no node a right
             needed = b'"nodeName":' if resource == "pods" else b""
             _observe(registry, group, resource, _graph_observer(graph, group, resource), needed)
-    return authorizer
+    return authorizer, modes
 
 
 Changed = Callable[[str, str, Object | None], None]

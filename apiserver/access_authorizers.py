@@ -52,7 +52,6 @@ class ConfiguredAuthorizer:
             self._settings = tuple(settings)
         self._union = self._built(self._settings)
 
-    @property
     def modes(self) -> tuple[str, ...]:
         """Types in the order in which they are asked."""
         return tuple(settings.type for settings in self._settings)
@@ -75,7 +74,7 @@ class ConfiguredAuthorizer:
     def _read(self, text: str) -> tuple[AuthorizerSettings, ...]:
         found = reader(text)
         fixed = {each.type for each in found} & _FIXED
-        if self._file is not None and fixed != set(self.modes) & _FIXED:
+        if self._file is not None and fixed != set(self.modes()) & _FIXED:
             raise ValueError("Node and RBAC cannot be added or taken away while the server runs")
         return found
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from apiserver import cel
 from apiserver.authentication.authentication_file import Compiled
-from apiserver.authentication.jwt_config import ExpressionError
+from apiserver.authentication.jwt_config import Expression, ExpressionError
 from apiserver.cel.syntax import Call, Entry, Ident, Literal, Node, Select
 
 #: levels of a claim's value that are looked into; deeper ones make no sense to anybody
@@ -38,7 +38,7 @@ def compile_expression(source: str, variable: str, is_condition: bool) -> Compil
     return Compiled(_evaluator(program, variable), frozenset(_selected(program.tree, variable)))
 
 
-def _evaluator(program: cel.Program, variable: str) -> Callable[[Mapping[str, Any]], Any]:
+def _evaluator(program: cel.Program, variable: str) -> Expression:
     def evaluate(value: Mapping[str, Any]) -> Any:
         given = _as_cel(value, 0) if variable == "claims" else value
         try:
