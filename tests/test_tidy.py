@@ -14,7 +14,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("apiserver", "storage", "controllers")
 #: rooms that touch no socket, file, clock, thread, event loop, logger or global random
 PURE = (
-    *("apiserver/machinery", "apiserver/resources", "storage/raft", "storage/api.py", "storage/errors.py", "storage/verify.py"),
+    *(
+        "apiserver/machinery",
+        "apiserver/cel",
+        "apiserver/resources",
+        "storage/raft",
+        "storage/api.py",
+        "storage/errors.py",
+        "storage/verify.py",
+    ),
     *(f"storage/backend/{name}.py" for name in ("backend", "memory_backend", "schema", "write_buffer")),
     *(f"storage/mvcc/{name}.py" for name in ("revision", "key_index", "tree_index", "kv_codec", "kv_hash", "read_txn", "write_txn")),
     *(f"storage/watch/{name}.py" for name in ("event_batch", "history", "watcher_group")),

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from apiserver.cel import access, regex
-from apiserver.cel.code import COST, FAULTS, LIMIT, NO_OVERLOAD, Code, Frame, Run, charge, constant, fault, work
+from apiserver.cel.budget import WORK_MAX
+from apiserver.cel.code import COST, FAULTS, LIMIT, NO_OVERLOAD, WORK, Code, Frame, Run, charge, constant, fault, work
 from apiserver.cel.conversion import holds_dyn
 from apiserver.cel.costs import Cost, cost_of, equality, traversal
 from apiserver.cel.declarations import Overload
@@ -341,7 +342,10 @@ def _matches(compiler: Compiler, node: Call) -> Code:
             raise EvaluationError(NO_OVERLOAD)
         charge(frame, pattern_cost((a, b), None) if callable(pattern_cost) else pattern_cost)
         work(frame, len(a))
-        return (search or regex.searcher(b))(a)
+        if search is None:
+            work(frame, regex.work_of(b))
+            return regex.searcher(b)(a)
+        return search(a)
 
     return Code(run, text.cost + pattern.cost)
 
@@ -408,9 +412,27 @@ def _function(compiler: Compiler, node: Call) -> Code:
     cost = cost_of(node.function, overloads[0].id if single else "")
     known = sum(part.cost for part in parts)
     runs = [part.run for part in parts]
-    if not callable(cost):
-        return Code(_plain(compute, runs), known + cost)
-    return Code(_charged(compute, runs, cost), known)
+    run = _charged(compute, runs, cost) if callable(cost) else _plain(compute, runs)
+    if any(overload.result.kind in _GROWING for overload in overloads):
+        run = _weighed(run)
+    return Code(run, known if callable(cost) else known + cost)
+
+
+_GROWING = frozenset({Kind.STRING, Kind.BYTES, Kind.LIST, Kind.MAP, Kind.DYN, Kind.PARAMETER})
+
+
+def _weighed(run: Run) -> Run:
+    """Counts what a call makes: `replace`, `+` of lists and others make far more than their cost tells."""
+
+    def weighed(frame: Frame) -> Any:
+        result = run(frame)
+        if type(result) is str or isinstance(result, (list, bytes)):
+            frame[WORK] += len(result)
+            if frame[WORK] > WORK_MAX:
+                raise CostExceededError
+        return result
+
+    return weighed
 
 
 def _plain(compute: Callable[..., Any], runs: list[Run]) -> Run:

@@ -20,6 +20,8 @@ from apiserver.cel.types import Kind, ObjectType, Type, is_dyn, type_of
 
 NEWEST_MINOR = 36
 _RECURSION_LIMIT = 6_000  # Python frames: 250 nested expressions take about 10 each to parse, check and compile
+_NESTING = "([{.?+-*/%!<>=&|"  # an expression nests at most as deep as it has such characters
+_SHALLOW = 60  # so many levels fit into Python's usual limit beside what the server has on its stack
 
 
 @lru_cache(maxsize=32)
@@ -88,8 +90,8 @@ class Environment:
         Raises:
             CompileError: what is wrong with it, as cel-go tells it; also when the result is not of the `expected` type.
         """
-        if sys.getrecursionlimit() < _RECURSION_LIMIT:
-            sys.setrecursionlimit(_RECURSION_LIMIT)
+        if sum(map(source.count, _NESTING)) > _SHALLOW and sys.getrecursionlimit() < _RECURSION_LIMIT:
+            sys.setrecursionlimit(_RECURSION_LIMIT)  # stays: the program's closures nest as deep
         tree = parse(source, {**MACROS, **BINDINGS} if self._bindings else MACROS, self.minor)
         checker = Checker(source, self.variables, self._functions(), self._type_names, self._types)
         result = checker.check(tree)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from apiserver.cel.syntax import ACCUMULATOR, Call, Comprehension, Entry, Ident, ListNode, Literal, MapNode, Node, Select
+from apiserver.cel.syntax import ACCUMULATOR, Call, Comprehension, Entry, Ident, ListNode, Literal, MapNode, Node, Select, Struct
 
 Expander = Callable[[int, Node | None, list[Node]], "Node | None"]
 _UNUSED = "#unused"
@@ -149,6 +149,8 @@ def _optional_map(flat: bool) -> Expander:
         variable = arguments[0]
         if not isinstance(variable, Ident):
             raise MacroError(variable.offset, f"{name}() variable name must be a simple identifier")
+        if _size(target, _COPIED_MAX) > _COPIED_MAX:
+            raise MacroError(offset, f"{name}() is called on an expression of more than {_COPIED_MAX} parts")
         bound: Node = _binding(offset, variable.name, Call(offset, "value", [], copy(target)), arguments[1])
         if not flat:
             bound = Call(offset, "optional.of", [bound])
@@ -165,6 +167,28 @@ def _bind(offset: int, target: Node | None, arguments: list[Node]) -> Node | Non
     if not isinstance(variable, Ident):
         raise MacroError(variable.offset, "cel.bind() variable names must be simple identifiers")
     return _binding(offset, variable.name, arguments[1], arguments[2])
+
+
+_COPIED_MAX = 1_000  # nodes: optMap() takes its target twice, so a chain of them would double with each link
+
+
+def _size(node: Node, most: int) -> int:
+    """How many nodes a tree has, counted until there are more than `most`."""
+    count, todo = 0, [node]
+    while todo and count <= most:
+        node = todo.pop()
+        count += 1
+        if isinstance(node, Call):
+            todo += node.arguments if node.target is None else [node.target, *node.arguments]
+        elif isinstance(node, Select):
+            todo.append(node.operand)
+        elif isinstance(node, ListNode):
+            todo += node.elements
+        elif isinstance(node, (MapNode, Struct)):
+            todo += [part for entry in node.entries for part in (entry.key, entry.value)]
+        elif isinstance(node, Comprehension):
+            todo += [node.range, node.initial, node.condition, node.step, node.result]
+    return count
 
 
 def copy(node: Node) -> Node:
@@ -187,8 +211,6 @@ def copy(node: Node) -> Node:
             node.offset, node.macro, copy(node.range), node.variable, node.variable2, node.accumulator, copy(node.initial),
             copy(node.condition), copy(node.step), copy(node.result),
         )  # fmt: skip
-    from apiserver.cel.syntax import Struct
-
     assert isinstance(node, Struct), node
     return Struct(node.offset, node.name, [_copy_entry(entry) for entry in node.entries])
 

@@ -33,6 +33,20 @@ def compiled(pattern: str) -> Any:
         raise EvaluationError(fault(pattern) or "error parsing regexp") from None
 
 
+_COMPILATION_WORK = 100_000  # about what compiling a pattern takes, in touched characters (`budget.WORK_MAX`)
+_known: dict[str, None] = {}
+
+
+def work_of(pattern: str) -> int:
+    """The work that a computed pattern adds: nothing if it was seen before. Compiling takes long beside its cost in CEL."""
+    if pattern in _known:
+        return 0
+    if len(_known) >= _KEPT_MAX:
+        _known.clear()
+    _known[pattern] = None
+    return _COMPILATION_WORK
+
+
 def searcher(pattern: str) -> Callable[[str], bool]:
     """A test whether a text has a place that the pattern fits."""
     search = compiled(pattern).search
