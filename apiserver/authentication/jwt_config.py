@@ -15,7 +15,7 @@ class ExpressionError(Exception):
 class Expression(Protocol):
     """A compiled CEL expression over ``claims`` or ``user``."""
 
-    def __call__(self, value: Mapping[str, Any]) -> Any:
+    def __call__(self, value: Mapping[str, Any], /) -> Any:
         """Plain values: str, bool, list, None. Raises ExpressionError."""
 
 

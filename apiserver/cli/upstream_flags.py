@@ -66,8 +66,6 @@ INERT = {
     "permit-address-sharing": "a taken port is told",
     "permit-port-sharing": "a taken port is told",
     "profiling": "there is no profiler",
-    "proxy-client-cert-file": "no extension server is called with a certificate",
-    "proxy-client-key-file": "no extension server is called with a certificate",
     "show-hidden-metrics-for-version": "all metrics are shown",
     "shutdown-delay-duration": "the server ends when it has answered what is under way",
     "shutdown-send-retry-after": "the server ends when it has answered what is under way",
