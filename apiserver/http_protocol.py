@@ -32,6 +32,8 @@ HEAD_BYTES_MAX = 1024 * 1024 + 4096
 #: the answer; how much, and for how long. Then the connection is closed.
 DRAIN_BYTES_MAX = 64 * 1024 * 1024
 DRAIN_SECONDS = 10.0
+#: What a client gets to read of an answer after its connection is given up.
+FLUSH_SECONDS = 10.0
 #: An idle connection is kept for Go's clients, which reuse theirs (kube-apiserver's IdleTimeout is three minutes).
 KEEP_ALIVE_SECONDS = 180
 TLS_HANDSHAKE_TIMEOUT_SECONDS = 10.0
@@ -60,6 +62,7 @@ class ApiProtocol(HttpToolsProtocol):
         self._in_message = False
         self._drain_timer: asyncio.TimerHandle | None = None
         self._drained_bytes = 0
+        self._flush_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_since: float | None = None
         self._server_headers: list[tuple[bytes, bytes]] = []
@@ -78,6 +81,8 @@ class ApiProtocol(HttpToolsProtocol):
             self._idle_timer.cancel()
         if self._drain_timer is not None:
             self._drain_timer.cancel()
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
         self.connections.discard(self)
         exchange = self.cycle
         if exchange is not None:
@@ -288,6 +293,8 @@ class ApiProtocol(HttpToolsProtocol):
         self._head_timer = self._drain_timer = None
         if not self.transport.is_closing():
             self.transport.close()
+            # what was answered and is not read would keep the connection, and the answer in memory, for ever
+            self._flush_timer = self.loop.call_later(FLUSH_SECONDS, self.transport.abort)
 
 
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
