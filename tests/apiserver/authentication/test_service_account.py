@@ -265,3 +265,22 @@ def test_keys_are_read_from_one_file_of_several() -> None:
     assert [type(k).__name__ for k in keys] == [type(RSA_KEY.public_key()).__name__, type(EC_KEY.public_key()).__name__]
     with pytest.raises(ValueError):
         load_public_keys(b"nothing")
+
+
+def test_keys_and_issuers_rotate_while_old_tokens_live_on() -> None:
+    """The new key signs as the new issuer; what the old key signed as the old issuer holds until it is taken out of the files."""
+    old, new = World(RSA_KEY), World(EC_KEY)
+    token_of_old = old.issue()
+    signer = TokenIssuer(key=EC_KEY, issuer="https://new.example", now=lambda: START, new_id=lambda: "id")
+    token_of_new = signer.issue(new.account, ("api",), 600)
+    both = ServiceAccountAuthenticator(
+        [EC_KEY.public_key(), RSA_KEY.public_key()], ["https://new.example", ISSUER], ["api", ISSUER], new.objects, lambda: START
+    )
+    for token in (token_of_old, token_of_new):
+        found = both.authenticate_token(token)
+        assert found is not None and found.user.name == "system:serviceaccount:ns:robot"
+    after = ServiceAccountAuthenticator([EC_KEY.public_key()], ["https://new.example"], ["api", ISSUER], new.objects, lambda: START)
+    assert after.authenticate_token(token_of_old) is None, "an issuer that is not ours any more"
+    half = ServiceAccountAuthenticator([EC_KEY.public_key()], ["https://new.example", ISSUER], ["api"], new.objects, lambda: START)
+    with pytest.raises(AuthenticationError, match="invalid signature"):
+        half.authenticate_token(token_of_old)

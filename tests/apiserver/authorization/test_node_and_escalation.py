@@ -15,6 +15,7 @@ from apiserver.authorization.node import NodeAuthorizer
 from apiserver.authorization.node_graph import NodeGraph
 from apiserver.authorization.rbac import RbacAuthorizer
 from apiserver.authorization.rbac_data import RbacData
+from apiserver.authorization.selectors import SelectorRequirement
 from apiserver.authorization.static import AlwaysAllow, AlwaysDeny
 from apiserver.authorization.union import build_authorizer
 from apiserver.machinery.status import StatusError
@@ -279,3 +280,54 @@ def test_reviews_that_ask_nothing_clear(spec: dict[str, Any], field: str, why: s
     [cause] = caught.value.status["details"]["causes"]
     assert cause["field"] == field and cause["message"].endswith(why)
     assert caught.value.message.startswith(f'.authorization.k8s.io "" is invalid: {field}: ')
+
+
+def test_a_node_says_which_pods_it_lists_and_reads_its_own_node_only() -> None:
+    graph, old = node_world()
+    new = NodeAuthorizer(graph, RULES, with_selectors=True)
+    own = (SelectorRequirement("spec.nodeName", "In", ("n1",)),)
+    other = (SelectorRequirement("spec.nodeName", "In", ("n2",)),)
+    negated = (SelectorRequirement("spec.nodeName", "NotIn", ("n1",)),)
+    for verb in ("list", "watch"):
+        assert may(new, verb, "pods", namespace="", field_selector=own)
+        assert may(new, verb, "pods", namespace="", field_selector=(*own, *other)), "each requirement narrows"
+        assert not any(may(new, verb, "pods", namespace="", field_selector=selector) for selector in ((), other, negated))
+        assert may(old, verb, "pods", namespace=""), "as before 1.32"
+        assert may(new, verb, "nodes", "n1", namespace="")
+        assert not may(new, verb, "nodes", "n2", namespace="") and not may(new, verb, "nodes", namespace="")
+        assert may(old, verb, "nodes", namespace="")
+    asked = Attributes(user=N1, verb="list", resource="pods")
+    assert new.authorize(asked)[1] == "can only list/watch pods with spec.nodeName field selector"
+
+
+@pytest.mark.parametrize(
+    ("selector", "told"),
+    [
+        ({"fieldSelector": {}}, "fieldSelector.requirements: Required value: when spec.resourceAttributes.fieldSelector is specified"),
+        ({"fieldSelector": {"rawSelector": "a=b", "requirements": [{"key": "a"}]}}, "may not specified at the same time as requirements"),
+        ({"fieldSelector": {"requirements": [{"operator": "In", "values": ["a"]}]}}, "requirements[0].key: Required value: must be"),
+        ({"fieldSelector": {"requirements": [{"key": "a", "operator": "In"}]}}, "requirements[0].values: Required value"),
+        ({"labelSelector": {"requirements": [{"key": "a", "operator": "Exists", "values": ["x"]}]}}, "requirements[0].values: Forbidden"),
+        ({"labelSelector": {"requirements": [{"key": "-", "operator": "Exists"}]}}, 'requirements[0].key: Invalid value: "-"'),
+    ],
+)
+def test_selectors_of_reviews_are_checked(selector: dict[str, Any], told: str) -> None:
+    body = {"spec": {"user": "bob", "resourceAttributes": {"verb": "list", "resource": "pods", **selector}}}
+    with pytest.raises(StatusError) as caught:
+        reviews.subject_access_review(body, AlwaysAllow())
+    assert caught.value.code == 422 and told in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("selector", "told"),
+    [
+        ({"fieldSelector": {"rawSelector": "a"}}, "spec.resourceAttributes.fieldSelector ignored due to parse error"),
+        ({"labelSelector": {"rawSelector": "a in"}}, "spec.resourceAttributes.labelSelector ignored due to parse error"),
+        ({"fieldSelector": {"requirements": [{"key": "a", "operator": "Newer"}]}}, "is not a valid field selector operator"),
+        ({"fieldSelector": {"requirements": [{"key": "a", "operator": "In", "values": ["b", "c"]}]}}, "do not yet support multiple values"),
+    ],
+)
+def test_what_is_not_understood_of_a_selector_narrows_nothing_and_is_told(selector: dict[str, Any], told: str) -> None:
+    body = {"spec": {"user": "bob", "resourceAttributes": {"verb": "list", "resource": "pods", **selector}}}
+    answer = reviews.subject_access_review(body, AlwaysAllow())
+    assert answer["status"]["allowed"] is True and told in answer["status"]["evaluationError"]
