@@ -193,11 +193,36 @@ def _of_aggregated(document: Document, remote: RemoteService) -> list[Document] 
 
 
 def _checked(resource: Document) -> Document:
-    """A resource of the aggregated form; clients take its kind for granted."""
-    found = {**resource, "resource": str(resource["resource"]), "responseKind": resource.get("responseKind") or {}}
+    """A resource of the aggregated form, of which only what belongs there is kept: it is rendered with this server's own."""
+    found: Document = {
+        "resource": str(resource["resource"]),
+        "responseKind": _kind(resource.get("responseKind")),
+        "scope": str(resource.get("scope") or ""),
+        "singularResource": str(resource.get("singularResource") or ""),
+        "verbs": _texts(resource.get("verbs")),
+    }
+    for name in ("shortNames", "categories"):
+        if resource.get(name):
+            found[name] = _texts(resource[name])
     if resource.get("subresources"):
-        found["subresources"] = [{**sub, "responseKind": sub.get("responseKind") or {}} for sub in resource["subresources"]]
+        found["subresources"] = [
+            {
+                "subresource": str(sub["subresource"]),
+                "responseKind": _kind(sub.get("responseKind")),
+                "verbs": _texts(sub.get("verbs")),
+            }
+            for sub in resource["subresources"]
+        ]
     return found
+
+
+def _kind(value: Any) -> Document:
+    """Clients take it for granted."""
+    return {name: str((value or {}).get(name) or "") for name in ("group", "version", "kind")}
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(text) for text in value or ()]
 
 
 def _of_list(document: Document) -> list[Document]:
@@ -206,24 +231,24 @@ def _of_list(document: Document) -> list[Document]:
     try:
         for entry in document.get("resources") or ():
             name, slash, sub = entry["name"].partition("/")
-            kind = {"group": entry.get("group") or "", "version": entry.get("version") or "", "kind": entry["kind"]}
+            kind = _kind(entry)
             if slash:
                 parent = found.get(name)
                 if parent is not None:
                     parent.setdefault("subresources", []).append(
-                        {"subresource": sub, "responseKind": kind, "verbs": list(entry.get("verbs") or ())}
+                        {"subresource": sub, "responseKind": kind, "verbs": _texts(entry.get("verbs"))}
                     )
                 continue
             found[name] = one = {
                 "resource": name,
                 "responseKind": kind,
                 "scope": "Namespaced" if entry.get("namespaced") else "Cluster",
-                "singularResource": entry.get("singularName") or "",
-                "verbs": list(entry.get("verbs") or ()),
+                "singularResource": str(entry.get("singularName") or ""),
+                "verbs": _texts(entry.get("verbs")),
             }
             for field_ in ("shortNames", "categories"):
                 if entry.get(field_):
-                    one[field_] = list(entry[field_])
+                    one[field_] = _texts(entry[field_])
     except (KeyError, TypeError, AttributeError) as error:
         raise FetchError(f"the list of resources cannot be understood: {error!r}") from error
     return list(found.values())

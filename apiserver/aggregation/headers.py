@@ -25,6 +25,7 @@ _CREDENTIAL_NAMES = frozenset((b"authorization", b"cookie"))
 _OWN = frozenset((b"date", b"audit-id"))
 #: RFC 9110 §5.6.2, without the percent sign, by which the others are written
 _NOT_IN_KEYS = re.compile(rb"[^!#$&'*+\-.^_`|~0-9A-Za-z]")
+_NOT_IN_NAMES = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9A-Za-z]")
 _NOT_IN_VALUES = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 #: servers that have passed a request on; one more, and it goes round in a circle
 HOPS_MAX = 8
@@ -78,14 +79,19 @@ def escaped(key: str) -> str:
 
 
 def answered(raw: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Of an answer, for the client."""
+    """Of an answer, for the client; without what is no header."""
     headers = list(raw)
     dropped = _named_in_connection(headers)
     lower = [(name.lower(), value) for name, value in headers]
     return [
         (name, value)
         for name, value in lower
-        if name not in _HOP_BY_HOP and name not in dropped and name not in _OWN and not _NOT_IN_VALUES.search(value)
+        if name not in _HOP_BY_HOP
+        and name not in dropped
+        and name not in _OWN
+        and name
+        and not _NOT_IN_NAMES.search(name)
+        and not _NOT_IN_VALUES.search(value)
     ]
 
 

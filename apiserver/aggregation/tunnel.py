@@ -67,7 +67,8 @@ class TunnelOpener:
 def _parsed(head: bytes) -> tuple[int, list[tuple[bytes, bytes]]]:
     first, *lines = head.rstrip(b"\r\n").split(b"\r\n")
     parts = first.split(b" ", 2)
-    code = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 502
+    is_http = len(parts) > 1 and parts[0].startswith(b"HTTP/1.") and len(parts[1]) == 3 and parts[1].isdigit()
+    code = int(parts[1]) if is_http else 502  # what is no HTTP has no headers that could be passed back either
     return code, [(name.strip(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
 
 

@@ -10,6 +10,7 @@ import asyncio
 import email.utils
 import gzip
 import hashlib
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from apiserver.discovery.merging import Extensions
 from apiserver.discovery.routes import METHODS, only_get
 from apiserver.resources.table import ResourceTable
 from apiserver.schemas.schema_set import SchemaSet
+
+logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
 _PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -69,10 +72,14 @@ class _Documents:
         def build(snapshot: ResourceTable) -> bytes:
             from apiserver.schemas.openapi import gnostic, swagger2
 
-            document = swagger2.document(snapshot, schemas.definitions)
+            encode = orjson.dumps if as_json else gnostic.encode
             if remotes:
-                document = openapi.merged_swagger(document, remotes)
-            return orjson.dumps(document) if as_json else gnostic.encode(document)
+                try:
+                    return encode(openapi.merged_swagger(swagger2.document(snapshot, schemas.definitions), remotes))
+                except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+                    # nothing of this server's own: without the others' the document is whole
+                    logger.warning("OpenAPI of extension API servers is left out: %r", error)
+            return encode(swagger2.document(snapshot, schemas.definitions))
 
         kept = await self._kept("v2 json" if as_json else "v2 protobuf", self._generation(), build)
         return _answer(request, kept, _JSON if as_json else _PROTOBUF, {})
@@ -137,8 +144,11 @@ class _Documents:
             except FetchError:
                 return Response("service unavailable\n", 503, media_type="text/plain")
         else:
-            made = openapi.v3_of_swagger(source, {"title": "Kubernetes", "version": f"v{self._table.kubernetes_version}.0"})
-            raw = orjson.dumps(made)
+            try:
+                made = openapi.v3_of_swagger(source, {"title": "Kubernetes", "version": f"v{self._table.kubernetes_version}.0"})
+                raw = orjson.dumps(made)
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                return Response("service unavailable\n", 503, media_type="text/plain")
         kept = _Kept(gzipped=gzip.compress(raw, _GZIP_LEVEL, mtime=0), etag=f'"{current}"')
         return _answer(request, kept, _JSON, {})
 

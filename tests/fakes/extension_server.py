@@ -167,6 +167,8 @@ class ExtensionServer:
 
     async def _resources(self, request: web.Request) -> web.StreamResponse:
         namespace, name = _place(request.path)
+        if request.path.endswith("/talk") and request.headers.get("Upgrade", "").lower() == "websocket":
+            return await _echo(request)
         if not name and request.method == "GET":
             if request.query.get("watch"):
                 return await self._watch(request, namespace)
@@ -230,6 +232,14 @@ def _place(path: str) -> tuple[str, str]:
     if parts[0] == "namespaces":
         return parts[1], parts[3] if len(parts) > 3 else ""
     return "", ""
+
+
+async def _echo(request: web.Request) -> web.StreamResponse:
+    answer = web.WebSocketResponse(max_msg_size=0)
+    await answer.prepare(request)
+    async for message in answer:
+        await answer.send_bytes(message.data if message.type is aiohttp.WSMsgType.BINARY else message.data.encode())
+    return answer
 
 
 def _status(code: int, reason: str, message: str) -> web.Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 
 from apiserver.aggregation import documents
@@ -209,3 +210,27 @@ async def test_what_cannot_be_read_is_stale_and_the_rest_is_whole(api: Api, keys
     await api.delete(f"{API_SERVICES}/{NAME}")
     await asyncio.sleep(0)
     assert GROUP not in [g["name"] for g in (await api.get("/apis")).json["groups"]]
+
+
+async def test_documents_that_make_no_sense_spoil_nothing(api: Api, zoo: ExtensionServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each document is asked for in each of its forms, while the other server's cannot be encoded in some of them."""
+    nonsense = {
+        "paths": {f"{ROOT}/x": {"get": {"responses": {"200": {"schema": 5}}, "parameters": [1, {"in": 3}], "tags": {"a": [None]}}}},
+        "definitions": {"Odd": {"type": {"no": "type"}, "required": 7}},
+    }
+    known = api.server.aggregator._documents._known[NAME]  # type: ignore[union-attr]
+    known.swagger = orjson.dumps(nonsense)
+    known.openapi_v3 = ""
+    api.server.table.generation += 1
+    old = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    for path, accept in (
+        ("/openapi/v2", "application/json"),
+        ("/openapi/v2", old),
+        ("/openapi/v3", "application/json"),
+        ("/apis", AGGREGATED),
+        ("/apis", AGGREGATED.replace("application/json", "application/vnd.kubernetes.protobuf")),
+    ):
+        answer = await api.get(path, headers={"accept": accept})
+        assert answer.status == 200, (path, accept, answer.body[:300])
+    assert (await api.get(f"/openapi/v3{ROOT}")).status in (200, 503)
+    assert "io.k8s.api.core.v1.Pod" in (await api.get("/openapi/v2")).json["definitions"]
