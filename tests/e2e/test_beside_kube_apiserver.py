@@ -56,6 +56,8 @@ class KubeApiserver:
             "authorization-mode": "RBAC",
             "allow-privileged": "true",
             "advertise-address": "192.0.2.1",
+            # it waits for flow control objects that it can read, and those here are of a later version than it knows
+            "feature-gates": "APIPriorityAndFairness=false",
         }
         command = [BINARY, *(f"--{name}={value}" for name, value in flags.items())]
         self.process = subprocess.Popen(command, stdout=self._log, stderr=subprocess.STDOUT)
