@@ -35,6 +35,8 @@ PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 LEGACY_ISSUER = "kubernetes/serviceaccount"
 _LEGACY_PREFIX = "kubernetes.io/serviceaccount/"
+#: label of a Secret whose token is to be used no more
+INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
 
 #: verified tokens remembered; the longest unused goes first. Enough for one token of every pod of a large cluster on one server
 VERIFIED_MAX = 16_384
@@ -222,6 +224,9 @@ class ServiceAccountAuthenticator:
         encoded = base64.b64encode(token.encode()).decode()
         if not hmac.compare_digest(str(objects.get(secret, "data", "token", default="")), encoded):
             raise AuthenticationError("token does not match server's copy")
+        if INVALID_SINCE in objects.labels(secret):
+            which = f"{verified.namespace}/{verified.legacy_secret} for service account {verified.namespace}/{verified.name}"
+            raise AuthenticationError(f"the token in secret {which} has been marked invalid")
 
     def _verify(self, token: str) -> _Verified | None:
         import jwt  # with an HTTP client of its own, 4 % of the imports of a server: not before there is a token

@@ -99,7 +99,8 @@ def access_settings(flags: argparse.Namespace, public_key: Path, private_key: Pa
         "anonymous_auth": flags.anonymous_auth != "false",
         "enable_bootstrap_token_auth": flags.enable_bootstrap_token_auth == "true",
         "service_account_issuer": issuers,
-        "service_account_key_file": tuple(flags.service_account_key_file or (public_key,)),
+        # a key that signs checks as well, where no other is named
+        "service_account_key_file": tuple(flags.service_account_key_file or (flags.service_account_signing_key_file or public_key,)),
         "service_account_signing_key_file": flags.service_account_signing_key_file or private_key,
         "service_account_jwks_uri": flags.service_account_jwks_uri,
         "service_account_max_token_expiration_seconds": _max_expiration(flags.service_account_max_token_expiration),

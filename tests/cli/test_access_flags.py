@@ -56,6 +56,16 @@ def test_without_flags_rbac_decides_and_the_made_keys_sign() -> None:
     assert made["oidc"] is None and made["request_header"] is None and "authentication_token_webhook" not in made
 
 
+def test_a_key_that_signs_checks_as_well(tmp_path: Path) -> None:
+    key = tmp_path / "sa.key"
+    pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    key.write_bytes(pem)
+    made = access_settings(parsed(f"--service-account-signing-key-file={key}"), PUBLIC, PRIVATE)
+    assert made["service_account_key_file"] == (key,) and made["service_account_signing_key_file"] == key
+
+
 def test_several_issuers_and_claims_are_taken_in_order() -> None:
     made = access_settings(
         parsed(

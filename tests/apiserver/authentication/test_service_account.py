@@ -239,6 +239,8 @@ def test_a_legacy_token_lives_as_long_as_its_secret_holds_it() -> None:
     world.objects.put("secrets", "ns", "robot-token", "s", data={"token": base64.b64encode(token.encode()).decode()})
     found = world.authenticator.authenticate_token(token)
     assert found is not None and found.user.name == "system:serviceaccount:ns:robot"
+    world.objects.by_key["secrets", "ns", "robot-token"]["metadata"]["labels"] = {"kubernetes.io/legacy-token-invalid-since": "2026-01-01"}
+    assert "has been marked invalid" in world.refusal(token)
     world.objects.put("secrets", "ns", "robot-token", "s", data={"token": "b3RoZXI="})
     world.refusal(token)
     world.objects.by_key.pop(("secrets", "ns", "robot-token"))
