@@ -49,6 +49,9 @@ _EXPRESSION = _PRIMARY.replace("'-',", "'-', '!',")
 _OPERAND_STARTS = frozenset(
     ["[", "{", "(", ".", "-", "!", "true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER"]
 )
+_OPERAND_ENDS = frozenset(
+    ["]", "}", ")", "true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER"]
+)
 _MEMBER_STARTS = _OPERAND_STARTS - {"!"}
 _FOLLOWING = frozenset([*_RELATIONS, *_SUMS, *_PRODUCTS, "&&", "||", "?", ",", END])
 
@@ -119,6 +122,11 @@ class _Parser:
             self.report((token or self.token).offset, f"Syntax error: {message}")
         self.recovering = True
 
+    def between(self, first: Token, last: Token) -> str:
+        """The source from one word to another, both included."""
+        end = len(self.source) if last.kind == END else last.offset + len(last.text)
+        return _visible(self.source[first.offset : end])
+
     def recover(self) -> Node:
         """Go on behind a fault, as ANTLR does: at the next operator, or where something open is closed. The node stands for nothing."""
         offset = self.token.offset
@@ -135,6 +143,12 @@ class _Parser:
             self.syntax_error(f"extraneous input {_quoted(token)} expecting {expecting}")
             self.position += 1
             return self.advance()
+        if token.kind != END and self.peek().kind == "," and "','" in expecting:
+            # the comma behind the word too many is then taken for the one that may end a literal
+            self.syntax_error(f"extraneous input {_quoted(token)} expecting {expecting}")
+            self.position += 1
+            self.advance()
+            return self.expect(kind, f"'{kind}'")
         fits = token.kind in _OPERAND_STARTS if kind == ":" else token.kind in _FOLLOWING or token.kind in self.closers
         if fits and expecting == f"'{kind}'":
             self.syntax_error(f"missing {expecting} at {_quoted(token)}")
@@ -239,9 +253,7 @@ class _Parser:
             self.position += count
             self.syntax_error(f"extraneous input {_quoted(following)} expecting {{{_EXPRESSION}}}", following)
             return self.recover()
-        end = len(self.source) if following.kind == END else following.offset + len(following.text)
-        text = _visible(self.source[token.offset : end])
-        self.syntax_error(f"no viable alternative at input '{text}'", following)
+        self.syntax_error(f"no viable alternative at input '{self.between(token, following)}'", following)
         return Literal(token.offset, None)
 
     def member(self, depth: int) -> Node:
@@ -279,9 +291,10 @@ class _Parser:
             if name.text in ("true", "false", "null"):
                 self.syntax_error(f"mismatched input '{name.text}' expecting IDENTIFIER", name)
             elif optional or name.kind == "?":
-                self.syntax_error(f"mismatched input {_quoted(name)} expecting {{IDENTIFIER, ESC_IDENTIFIER}}")
+                word = "extraneous" if name.kind != END and self.peek().kind in ("IDENTIFIER", "ESC_IDENTIFIER") else "mismatched"
+                self.syntax_error(f"{word} input {_quoted(name)} expecting {{IDENTIFIER, ESC_IDENTIFIER}}")
             else:
-                self.syntax_error(f"no viable alternative at input '.{'' if name.kind == END else name.text}'")
+                self.syntax_error(f"no viable alternative at input '{self.between(dot, name)}'")
             return self.recover()
         self.advance()
         field = name.text[1:-1] if name.kind == "ESC_IDENTIFIER" else name.text
@@ -339,7 +352,7 @@ class _Parser:
         if leading:
             self.advance()
         if self.token.kind != "IDENTIFIER":
-            self.syntax_error(f"no viable alternative at input '.{'' if self.token.kind == END else self.token.text}'")
+            self.syntax_error(f"no viable alternative at input '{self.between(self.tokens[start], self.token)}'")
             return self.recover()
         if self.is_message(self.position):
             return self.message(start, leading, depth)
@@ -464,12 +477,20 @@ class _Parser:
     def unexpected(self, token: Token) -> Node:
         """A word that begins no operand: one too many, or the operand is missing."""
         expecting = _EXPRESSION
+        closes_call = False
         if self.position > 1 and self.tokens[self.position - 1].kind == "(" and self.tokens[self.position - 2].kind == "IDENTIFIER":
             expecting = _EXPRESSION.replace("'(',", "'(', ')',")
-        if token.kind != END and self.peek().kind in _OPERAND_STARTS and not self.recovering:
+            closes_call = self.peek().kind == ")"
+        elif self.position and self.tokens[self.position - 1].kind == "[":
+            expecting = _EXPRESSION.replace("'!',", "'!', '?',")
+            if self.position == 1 or self.tokens[self.position - 2].kind not in _OPERAND_ENDS:
+                expecting = expecting.replace("'[',", "'[', ']',").replace("'.',", "'.', ',',")
+        if token.kind != END and (self.peek().kind in _OPERAND_STARTS or closes_call) and not self.recovering:
             self.syntax_error(f"extraneous input {_quoted(token)} expecting {{{expecting}}}")
             self.position += 1
             self.recovering = False
+            if closes_call:
+                return Literal(token.offset, None)
             return self.primary(0) if self.token.kind not in ("-", "!") else self.unary(0)
         self.syntax_error(f"mismatched input {_quoted(token)} expecting {{{expecting}}}")
         return self.recover()
