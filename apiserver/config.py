@@ -134,6 +134,11 @@ class AuditConfig(BaseModel):
     webhook_batch_max_wait_seconds: float = Field(default=30.0, gt=0)
     webhook_initial_backoff_seconds: float = Field(default=10.0, gt=0)
 
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anybody to tell."""
+        return self.log_path is not None or self.webhook_config_file is not None
+
 
 class ServerConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -20,10 +20,9 @@ import functools
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import unquote_plus
 
-from apiserver.audit.auditor import Auditor
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.filters.asgi import ASGIApp, Message, Receive, Scope, Send
 from apiserver.filters.authentication import Authentication, Authenticator
@@ -38,6 +37,9 @@ from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
 from apiserver.request.request_context import SCOPE_KEY, RequestContext, RequestInfo
 from apiserver.request.unanswered import Unanswered, settled
+
+if TYPE_CHECKING:
+    from apiserver.audit.auditor import Auditor
 
 #: key of the ASGI scope under which the server puts the client's DER certificate, unverified
 PEER_CERTIFICATE_KEY = "sampan.peer_certificate"

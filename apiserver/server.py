@@ -29,7 +29,6 @@ from apiserver.admission.policies.source import PolicyServices
 from apiserver.aggregation.aggregator import Aggregator
 from apiserver.aggregation.registration import LocalRegistration
 from apiserver.apiextensions.registrar import DefinitionRegistrar
-from apiserver.audit.build import build_audit
 from apiserver.config import ServerConfig
 from apiserver.filters.authorization import CreateAuthorization
 from apiserver.filters.flow_control import FlowControl, Limiter
@@ -72,6 +71,7 @@ from storage import api, errors
 from storage.tls import EXPIRY_METRIC, CertificateExpiry
 
 if TYPE_CHECKING:
+    from apiserver.audit.build import Audit
     from apiserver.objectstore.encryption.encryption import Encryption
 
 OnReady = Callable[[], Any]
@@ -147,7 +147,11 @@ class ApiServer:
         if not config.read_only:
             self.aggregator = Aggregator(config, self.registry, self.access.cached, (errors.StoreError,), source)
         self.metrics = RequestMetrics()
-        self.audit = build_audit(config.audit)
+        self.audit: Audit | None = None
+        if config.audit.wanted:
+            from apiserver.audit.build import build_audit  # for those alone who want it
+
+            self.audit = build_audit(config.audit)
         self.dispatcher: Dispatcher | None = None
         self.flow_objects = Upkeep(self.registry, (errors.StoreError,), self._flow_objects_changed)
         self._certificates: CertificateExpiry | None = None

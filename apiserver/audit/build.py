@@ -52,10 +52,9 @@ class Audit:
                 await self.webhook.endpoint.close()
 
 
-def build_audit(config: AuditConfig) -> Audit | None:
-    """None where no sink is configured. Raises OSError, ValueError for what cannot be used."""
-    if config.log_path is None and config.webhook_config_file is None:
-        return None
+def build_audit(config: AuditConfig) -> Audit:
+    """Where some sink is ``wanted``. Raises OSError, ValueError for what cannot be used."""
+    assert config.wanted, "nobody is to be told"
     rules = policy.everything()
     if config.policy_file is not None:
         rules = policy.parse(config.policy_file.read_bytes(), str(config.policy_file))

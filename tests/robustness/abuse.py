@@ -149,19 +149,19 @@ async def storm(server: ServerProcess, idle: int) -> None:
     before, times = resident_bytes(server.process.pid), []  # type: ignore[var-annotated]
     task = asyncio.create_task(timed(client, times))
     held = await hold_idle(client, idle)
-    print(f"{len(held)} idle connections, {(resident_bytes(server.process.pid) - before) / max(1, len(held)) / 1024:.0f} KiB each")
+    print(f"{len(held)} idle connections, {(resident_bytes(server.process.pid) - before) / max(1, len(held)) / 1024:.0f} KiB each", flush=True)
     held += await hold_idle(client, 200, b"GET /version HTTP/1.1\r\nX-Slow: ")
     held += await hold_idle(client, 200, client.head("POST", CONFIGMAPS, 1000, {}) + b'{"metadata":')
     for attack in attacks():
         began = time.monotonic()
         status = await client.request(attack.method, attack.path, attack.body, attack.headers)
-        print(f"{attack.name}: {status} after {time.monotonic() - began:.2f} s")
+        print(f"{attack.name}: {status} after {time.monotonic() - began:.2f} s", flush=True)
         assert status in attack.right, attack.name
     if task.done():
         task.result()
     task.cancel()
     times.sort()
-    print(f"a well-behaved client meanwhile: {len(times)} answers, median {times[len(times) // 2]:.3f} s, worst {times[-1]:.3f} s")
+    print(f"a well-behaved client meanwhile: {len(times)} answers, median {times[len(times) // 2]:.3f} s, worst {times[-1]:.3f} s", flush=True)
     for writer in held:
         writer.close()
 
