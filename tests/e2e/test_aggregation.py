@@ -67,7 +67,7 @@ class Extension:
 
     def manifest(self) -> str:
         service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "zoo", "namespace": "default"}}
-        service["spec"] = {"type": "ExternalName", "externalName": "localhost"}  # type: ignore[assignment]
+        service["spec"] = {"type": "ExternalName", "externalName": "localhost"}
         api_service = {
             "apiVersion": "apiregistration.k8s.io/v1",
             "kind": "APIService",

@@ -139,7 +139,7 @@ class ExtensionServer:
         path = request.path
         if path == "/apis" and self.behaviour.aggregated and "as=APIGroupDiscoveryList" in request.headers.get("Accept", ""):
             kind = {"group": GROUP, "version": VERSION, "kind": "Ferret"}
-            one = {"resource": "ferrets", "responseKind": kind, "scope": "Namespaced", "singularResource": "ferret"}
+            one: dict[str, Any] = {"resource": "ferrets", "responseKind": kind, "scope": "Namespaced", "singularResource": "ferret"}
             one |= {"verbs": VERBS, "shortNames": ["fer"]}
             item = {"metadata": {"name": GROUP}, "versions": [{"version": VERSION, "resources": [one], "freshness": "Current"}]}
             body = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": [item]}
@@ -149,7 +149,8 @@ class ExtensionServer:
             group = {"name": GROUP, "versions": [version], "preferredVersion": version}
             return web.json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]})
         if path == ROOT:
-            one = {"name": "ferrets", "singularName": "ferret", "namespaced": True, "kind": "Ferret", "verbs": VERBS, "shortNames": ["fer"]}
+            one = {"name": "ferrets", "singularName": "ferret", "namespaced": True, "kind": "Ferret"}
+            one |= {"verbs": VERBS, "shortNames": ["fer"]}
             return web.json_response({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": GROUP_VERSION, "resources": [one]})
         if path == "/openapi/v3" and self.behaviour.openapi_v3:
             url = f"/openapi/v3{ROOT}?hash=F00D"

@@ -23,7 +23,7 @@ class _Loader(yaml.CSafeLoader):
     """To Kubernetes an equals sign is a text, to YAML 1.1 a type of its own."""
 
 
-_Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, node: node.value)  # type: ignore[no-untyped-call]
+_Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, node: node.value)
 
 
 @dataclass(slots=True)
