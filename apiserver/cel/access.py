@@ -82,12 +82,12 @@ def field(operand: Run, key: str, is_object: bool, convert: Converter | None) ->
 
     def read_map(frame: Frame) -> Any:
         holder = operand(frame)
-        if not isinstance(holder, dict):
-            raise no_such_key(key) if not isinstance(holder, list) else EvaluationError("unsupported index type 'string' in list")
         try:
-            return holder[key]
+            if type(holder) is dict or isinstance(holder, dict):
+                return holder[key]
         except KeyError:
             raise no_such_key(key) from None
+        raise no_such_key(key) if not isinstance(holder, list) else EvaluationError("unsupported index type 'string' in list")
 
     return read_map
 

@@ -350,6 +350,22 @@ def _matches(compiler: Compiler, node: Call) -> Code:
     return Code(run, text.cost + pattern.cost)
 
 
+def _affix(compiler: Compiler, node: Call) -> Code:
+    """startsWith and endsWith of known strings: common enough in rules to count their cost in place."""
+    if node.target is None or node.target.type.kind is not Kind.STRING or node.arguments[0].type.kind is not Kind.STRING:
+        return _function(compiler, node)
+    text, affix = compiler.compile(node.target), compiler.compile(node.arguments[0])
+    first, second = text.run, affix.run
+    test = str.startswith if node.function == "startsWith" else str.endswith
+
+    def run(frame: Frame) -> bool:
+        found = first(frame)
+        frame[COST] += traversal(len(found))
+        return test(found, second(frame))
+
+    return Code(run, text.cost + affix.cost)
+
+
 def _in(compiler: Compiler, node: Call) -> Code:
     container = node.arguments[1]
     if len(node.overloads) == 1 and node.overloads[0].id == "in_list":
@@ -467,17 +483,19 @@ def _computation(function: str, overloads: Sequence[Overload], nodes: Sequence[N
         return compute
 
     candidates = [(each.parameters, each.compute) for each in overloads if each.compute is not None]
-    # what is accepted depends on the classes of the values alone, of which there are a few
-    known: dict[tuple[type, ...], Callable[..., Any]] = {}
+    known: dict[tuple[type, ...], Callable[..., Any]] = {}  # by the classes of the arguments, which decide alone; a handful at most
 
     def choose(*arguments: Any) -> Any:
-        compute = known.get(tuple(map(type, arguments)))
-        if compute is not None:
-            return compute(*arguments)
+        classes = tuple([type(argument) for argument in arguments])
+        compute = known.get(classes)
+        if compute is None:
+            compute = known[classes] = first_fit(arguments)
+        return compute(*arguments)
+
+    def first_fit(arguments: Sequence[Any]) -> Callable[..., Any]:
         for parameters, compute in candidates:
             if all(accepts(wanted, value) for wanted, value in zip(parameters, arguments)):
-                known[tuple(map(type, arguments))] = compute
-                return compute(*arguments)
+                return compute
         raise EvaluationError(_no_overload(function, arguments))
 
     return choose
@@ -533,5 +551,7 @@ _SPECIAL: dict[str, Callable[[Compiler, Call], Code]] = {
     "orValue": _or_value,
     "type": _type,
     "matches": _matches,
+    "startsWith": _affix,
+    "endsWith": _affix,
     "@in": _in,
 }

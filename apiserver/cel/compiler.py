@@ -124,20 +124,10 @@ class Compiler:
             return Code(run, cost - 1, attribute=True, root=root - 1 if root else 0)
         if optional:
             return Code(access.optional_field(operand.run, key, is_object, convert), cost, attribute=True, root=root)
-        if target.kind is Kind.DYN:
-            return Code(self.dynamic_field(operand.run, key), cost, attribute=True, root=root)
         slot = self.plain_slot(node.operand) if is_object else None
         if slot is not None:
             return Code(access.field_of_slot(slot, key, True, convert), cost, attribute=True, root=root)
         return Code(access.field(operand.run, key, is_object, convert), cost, attribute=True, root=root)
-
-    def dynamic_field(self, operand: Run, key: str) -> Run:
-        plain = access.field(operand, key, False, None)
-
-        def read(frame: Frame) -> Any:
-            return plain(frame)
-
-        return read
 
     def field_converter(self, target: Type, name: str) -> Converter | None:
         if isinstance(target, ObjectType):

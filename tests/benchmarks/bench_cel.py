@@ -63,6 +63,9 @@ RULES = [
     "quantity(self.containers[0].cpu).isLessThan(quantity('1'))",
     "self.when < timestamp('2030-01-01T00:00:00Z')",
     "self.?host.orValue('') != ''",
+    "object.spec.replicas <= 5",
+    "object.metadata.labels.all(k, v, k.startsWith('example.com/') && v != '')",
+    "!has(object.metadata.annotations) || object.metadata.annotations.size() < 100",
 ]
 
 
@@ -78,8 +81,10 @@ def _fastest(action: Callable[[], object], rounds: int, batches: int = 7) -> flo
 
 
 def main() -> None:
-    environment = cel.Environment({"self": _SPEC, "oldSelf": _SPEC})
-    values = {"self": OBJECT, "oldSelf": copy.deepcopy(OBJECT)}
+    # rules of custom resources know the types, admission policies do not
+    environment = cel.Environment({"self": _SPEC, "oldSelf": _SPEC, "object": cel.DYN})
+    admitted = {"metadata": {"name": "web", "labels": OBJECT["labels"]}, "spec": {"replicas": 3, "template": {"spec": OBJECT}}}
+    values = {"self": OBJECT, "oldSelf": copy.deepcopy(OBJECT), "object": admitted}
     compiling = 0.0
     for rule in RULES:
         program = environment.compile(rule)
