@@ -51,20 +51,24 @@ class Authority:
             builder = builder.add_extension(extension, critical=False)
         return builder.sign(self._key, hashes.SHA256())
 
-    def context(self, *names: str, days: int = 1) -> ssl.SSLContext:
-        """Of a server with a certificate for ``names``, by default for the loopback addresses; ``days`` negative: it has expired."""
+    def pair(self, *names: str, days: int = 1) -> tuple[bytes, bytes]:
+        """Key and certificate for ``names``, by default for the loopback addresses, as PEM; ``days`` negative: it has expired."""
         key = ec.generate_private_key(ec.SECP256R1())
         alternatives: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
         if not names:
             alternatives = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "webhook")])
         certificate = self._sign(subject, key.public_key(), x509.SubjectAlternativeName(alternatives), days=days)
+        encoding = serialization.Encoding.PEM
+        private = key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        return private, certificate.public_bytes(encoding)
+
+    def context(self, *names: str, days: int = 1) -> ssl.SSLContext:
+        """Of a server with such a certificate."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / "pair.pem"
-            encoding = serialization.Encoding.PEM
-            private = key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-            file.write_bytes(private + certificate.public_bytes(encoding))
+            file.write_bytes(b"".join(self.pair(*names, days=days)))
             context.load_cert_chain(file)
         return context
 

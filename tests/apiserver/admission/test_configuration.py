@@ -37,7 +37,7 @@ limitedResources:
 - resource: pods
   matchScopes: [{scopeName: PriorityClass, operator: In, values: [critical]}]
 """
-PRIVILEGED = {"hostNetwork": True}
+PRIVILEGED: Any = {"hostNetwork": True}
 
 
 def loaded(directory: Path, text: str) -> configuration.AdmissionConfiguration:
@@ -132,13 +132,13 @@ def test_a_file_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, why: 
 
 async def test_roots_of_a_signer_are_named_by_who_may_attest_for_it() -> None:
     bundle = {"metadata": {"name": "b"}, "spec": {"signerName": "example.com/a", "trustBundle": "…"}}
-    where = {"group": "certificates.k8s.io", "namespace": ""}
+    where: Any = {"group": "certificates.k8s.io", "namespace": ""}
     await run(ClusterTrustBundleAttest(AlwaysAllow()), request("clustertrustbundles", bundle, **where))
     refuses = ClusterTrustBundleAttest(AlwaysDeny())
     with pytest.raises(StatusError, match='user not permitted to attest for signerName "example'):
         await run(refuses, request("clustertrustbundles", bundle, **where))
     await run(refuses, request("clustertrustbundles", bundle, bundle, **where))
-    other = {**bundle, "spec": {**bundle["spec"], "signerName": "example.com/b"}}  # type: ignore[dict-item]
+    other = {**bundle, "spec": {**bundle["spec"], "signerName": "example.com/b"}}
     with pytest.raises(StatusError, match="changing signerName is forbidden"):
         await run(ClusterTrustBundleAttest(AlwaysAllow()), request("clustertrustbundles", other, bundle, **where))
     await run(refuses, request("clustertrustbundles", {"metadata": {"name": "b"}, "spec": {"trustBundle": "…"}}, **where))

@@ -144,9 +144,9 @@ async def test_subresources_show_what_they_take(api: Api) -> None:
             ("UPDATE", "pods", "status", "Pod"),
             ("CREATE", "pods", "eviction", "Eviction"),
         ]
-        scale, binding, _, connect, _, _ = server.requests
+        scale, bound, _, connect, _, _ = server.requests
         assert (scale["object"]["kind"], scale["object"]["spec"], scale["oldObject"]["spec"]) == ("Scale", {"replicas": 3}, {"replicas": 1})
-        assert binding["object"]["target"] == {"kind": "Node", "name": "n"}
+        assert bound["object"]["target"] == {"kind": "Node", "name": "n"}
         assert connect["object"] == {"kind": "PodExecOptions", "apiVersion": "v1", "command": ["ls", "-l"], "stdin": True}
 
 

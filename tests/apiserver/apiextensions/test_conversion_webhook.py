@@ -52,7 +52,7 @@ def answering(function: Convert, **more: Any) -> Callable[[str, bytes, asyncio.S
 
 
 def gadgets(server: WebhookServer, storage: str = "v1", review_versions: tuple[str, ...] = ("v1",)) -> dict[str, Any]:
-    subresources = {"status": {}}
+    subresources: dict[str, Any] = {"status": {}}
     body = definition(
         version("v1", storage=storage == "v1", schema=schema("old"), subresources=subresources),
         version("v2", storage=storage == "v2", schema=schema("new"), subresources=subresources),
