@@ -191,6 +191,9 @@ _OPERATORS = {
     "!=": Operator.NOT_EQUALS,
 }
 
+#: of one selector: no object has as many labels, and each costs time that others wait for
+REQUIREMENTS_MAX = 5000
+
 
 def _tokens(text: str) -> list[tuple[str, bool]]:
     """(text, whether it is a word), ended by ("", False)."""
@@ -235,6 +238,8 @@ class _Parser:
                 return out
             if text != ",":
                 raise SelectorError(f"found '{text}', expected: ',' or 'end of string'")
+            if len(out) >= REQUIREMENTS_MAX:
+                raise SelectorError(f"more than {REQUIREMENTS_MAX} requirements")
             text, word = self._peek()
             if not (word or text == "!"):
                 raise SelectorError(f"found '{text}', expected: identifier after ','")

@@ -6,6 +6,7 @@ import re
 
 END = "unexpected end of JSON input"
 
+_DIGITS = re.compile(rb"[0-9]*")
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]*')
 _HEX = b"0123456789abcdefABCDEF"
@@ -167,8 +168,9 @@ class _Scanner:
             self._digits()
 
     def _digits(self) -> None:
-        while self._at < len(self._body) and 0x30 <= self._body[self._at] <= 0x39:
-            self._at += 1
+        match = _DIGITS.match(self._body, self._at)
+        assert match is not None
+        self._at = match.end()
 
     def _next_byte(self) -> int | None:
         match = _SPACE.match(self._body, self._at)

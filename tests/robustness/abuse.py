@@ -72,9 +72,7 @@ def attacks() -> Iterator[Attack]:
     )
     apply = {"Content-Type": "application/apply-patch+yaml"}
     yield Attack(name="an applied bomb", method="PATCH", path=f"{CONFIGMAPS}/b?fieldManager=m", body=yaml_bomb(), headers=apply)
-    yield Attack(
-        name="a long selector", method="GET", path=f"{CONFIGMAPS}?labelSelector=" + "a," * 100_000 + "b", right=(200, 400, 414, 431)
-    )
+    yield Attack(name="a long selector", method="GET", path=f"{CONFIGMAPS}?labelSelector=" + "a," * 100_000 + "b")
     yield Attack(name="many parameters", method="GET", path=f"{CONFIGMAPS}?" + "&".join(f"a{n}=1" for n in range(5000)))
     yield Attack(name="a long path", method="GET", path="/api/" + "a/" * 100_000, right=(404, 414, 431))
     numbers = b'{"metadata":{"name":"n"},"data":{"k":' + b"9" * 1_000_000 + b"}}"
@@ -149,7 +147,9 @@ async def storm(server: ServerProcess, idle: int) -> None:
     before, times = resident_bytes(server.process.pid), []  # type: ignore[var-annotated]
     task = asyncio.create_task(timed(client, times))
     held = await hold_idle(client, idle)
-    print(f"{len(held)} idle connections, {(resident_bytes(server.process.pid) - before) / max(1, len(held)) / 1024:.0f} KiB each", flush=True)
+    print(
+        f"{len(held)} idle connections, {(resident_bytes(server.process.pid) - before) / max(1, len(held)) / 1024:.0f} KiB each", flush=True
+    )
     held += await hold_idle(client, 200, b"GET /version HTTP/1.1\r\nX-Slow: ")
     held += await hold_idle(client, 200, client.head("POST", CONFIGMAPS, 1000, {}) + b'{"metadata":')
     for attack in attacks():
@@ -161,7 +161,9 @@ async def storm(server: ServerProcess, idle: int) -> None:
         task.result()
     task.cancel()
     times.sort()
-    print(f"a well-behaved client meanwhile: {len(times)} answers, median {times[len(times) // 2]:.3f} s, worst {times[-1]:.3f} s", flush=True)
+    print(
+        f"a well-behaved client meanwhile: {len(times)} answers, median {times[len(times) // 2]:.3f} s, worst {times[-1]:.3f} s", flush=True
+    )
     for writer in held:
         writer.close()
 
