@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,6 +30,7 @@ from apiserver.authorization.union import build_authorizer
 from apiserver.config import RequestHeaderConfig, ServerConfig
 from apiserver.machinery import names
 from apiserver.machinery.objects import Object
+from apiserver.objectstore import unread
 from apiserver.objectstore.interface import StoredObject
 from apiserver.registry.registry import CachedObjects, Registry
 from apiserver.request.request_context import RequestContext
@@ -185,19 +187,24 @@ def _authorizer(
         for group, resource in sorted(node_graph.RESOURCES):
             # a pod that is on no node gives no node a right
             needed = b'"nodeName":' if resource == "pods" else b""
-            _observe(registry, group, resource, _graph_observer(graph, group, resource), needed)
+            waits = functools.partial(graph.object_waits, group, resource)
+            _observe(registry, group, resource, _graph_observer(graph, group, resource), needed, waits)
     return authorizer, modes
 
 
 Changed = Callable[[str, str, Object | None], None]
+Waits = Callable[[str, str, bytes, Callable[[], Object]], None]
 
 
-def _observe(registry: Registry, group: str, resource: str, changed: Changed, only_with: bytes = b"") -> None:
-    """``only_with``: objects without these bytes are as good as none, and need not be decoded."""
+def _observe(registry: Registry, group: str, resource: str, changed: Changed, only_with: bytes = b"", waits: Waits | None = None) -> None:
+    """``only_with``: objects without these bytes are as good as none, and need not be decoded. ``waits`` takes what nobody has decoded."""
 
     def observer(new: StoredObject | None, old: StoredObject | None) -> None:
         found = new or old
         assert found is not None
+        if waits is not None and new is not None and (stored := unread.stored_value(new)) is not None:
+            waits(new.namespace, new.name, stored, new.decode)
+            return
         if only_with and (new is None or only_with not in new.raw) and (old is None or only_with not in old.raw):
             return
         changed(found.namespace, found.name, None if new is None else new.decode())

@@ -395,7 +395,7 @@ class ApiServer:
     async def run(self) -> None:
         """Until cancelled, or until the store stops."""
         interval = self.config.etcd_compaction_interval_seconds
-        beside: list[asyncio.Task[None]] = []
+        beside: list[asyncio.Task[None]] = [asyncio.create_task(self.objects.source.check_unread())]
         if self.audit is not None:
             beside.append(asyncio.create_task(self.audit.run()))
         if self.encryption is not None:

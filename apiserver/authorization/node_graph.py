@@ -10,6 +10,7 @@ by the used vertex, to walk from an object to the nodes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from apiserver.machinery import objects
@@ -46,11 +47,29 @@ class NodeGraph:
         self._edges: dict[Vertex, frozenset[Edge]] = {}
         self._users_of: dict[Vertex, set[Vertex]] = {}
         self._node_of: dict[Vertex, str] = {}
+        #: what nobody has decoded yet, with the bytes that would hold its node's name, and the nodes for which that was looked through
+        self._waiting: dict[Vertex, tuple[bytes, Callable[[], objects.Object]]] = {}
+        self._looked_through_for: set[str] = set()
+
+    def object_waits(self, group: str, resource: str, namespace: str, name: str, stored: bytes, read: Callable[[], objects.Object]) -> None:
+        """As ``object_changed`` for an object that is decoded by ``read`` only once a node may need it: when ``stored`` has its name."""
+        self._waiting[(group, resource, namespace, name)] = stored, read
+        self._looked_through_for.clear()
+
+    def _read_waiting(self, node: str) -> None:
+        if node in self._looked_through_for:
+            return
+        self._looked_through_for.add(node)
+        wanted = node.encode()
+        for vertex, (stored, read) in list(self._waiting.items()):
+            if wanted in stored:
+                self.object_changed(*vertex, read())
 
     def object_changed(self, group: str, resource: str, namespace: str, name: str, obj: objects.Object | None) -> None:
         """Take note of a pod, persistent volume or volume attachment as it is now; None: it was deleted."""
         assert (group, resource) in RESOURCES, (group, resource)
         contributor = (group, resource, namespace, name)
+        self._waiting.pop(contributor, None)
         node = ""
         edges: frozenset[Edge] = frozenset()
         if obj is not None and resource == "persistentvolumes":
@@ -87,6 +106,8 @@ class NodeGraph:
 
     def leads_to(self, group: str, resource: str, namespace: str, name: str, node: str) -> bool:
         """Whether the object is, or is used by, something on the node."""
+        if self._waiting:
+            self._read_waiting(node)
         start = (group, resource, namespace, name)
         seen = {start}
         open_vertices = [start]

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from apiserver.objectstore import codec, stored_values
+from apiserver.objectstore import codec, stored_values, unread
 from apiserver.objectstore.cache_watcher import CacheWatcher
 from apiserver.objectstore.interface import REGISTRY_PREFIX, FutureRevisionError, StoredObject, UnreadableObjectError
 from apiserver.objectstore.watch_cache import WatchCache
@@ -57,6 +57,7 @@ class EventSource:
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         #: keys of no resource, by what stands in a storage prefix's place
         self._elsewhere: Counter[str] = Counter()
+        self._unread_classes: dict[WatchCache, type[StoredObject]] = {}
         #: told now and then how many keys of a load have been read
         self.on_progress: Callable[[int], object] | None = None
         self.revision = 0
@@ -209,13 +210,55 @@ class EventSource:
                 (cache.stale.add if stale else cache.stale.discard)(path)
             value = stored_values.stored_form(stored, cache.upgrade)
         except stored_values.UnreadableValueError as error:
-            key = f"{self.registry_prefix}{cache.prefix}/{path}"
-            cache.unreadable[path] = UnreadableObjectError(key, path, kv.mod_revision, error.reason, str(error))
-            _log.debug("a stored value is left alone: key=%s reason=%s", key, error)
+            self._note_unreadable(cache, path, kv.mod_revision, error)
             return None
         if cache.unreadable:
             cache.unreadable.pop(path, None)
         return value
+
+    def _note_unreadable(self, cache: WatchCache, path: str, revision: int, error: stored_values.UnreadableValueError) -> None:
+        key = f"{self.registry_prefix}{cache.prefix}/{path}"
+        cache.unreadable[path] = UnreadableObjectError(key, path, revision, error.reason, str(error))
+        _log.debug("a stored value is left alone: key=%s reason=%s", key, error)
+
+    def _unread(self, cache: WatchCache, path: str, kv: api.KeyValue) -> StoredObject:
+        """An object that is decoded when somebody looks at it."""
+        made = self._unread_classes.get(cache)
+        if made is None:
+
+            def convert(path: str, value: bytes, revision: int) -> bytes:
+                try:
+                    form = stored_values.stored_form(value, cache.upgrade)
+                except stored_values.UnreadableValueError as error:
+                    self._note_unreadable(cache, path, revision, error)
+                    form = unread.nameless_content(path, "v1", "Unknown")
+                return codec.served(form, revision)
+
+            made = self._unread_classes[cache] = unread.unread_class(convert)
+        return made(path, kv.value, kv.mod_revision)
+
+    async def check_unread(self) -> None:
+        """Once: find out which of the objects that nobody has looked at cannot be read, and take them out as a load does. They stay
+        unread otherwise: what nobody looks at needs no memory for a form of its own."""
+        damaged = 0
+        turn_ends = time.monotonic() + unread.CHECK_SECONDS
+        for cache in list(self._unread_classes):
+            for obj in list(cache.values()):
+                value = unread.stored_value(obj)
+                if value is not None:
+                    try:
+                        stored_values.stored_form(value, cache.upgrade)
+                    except stored_values.UnreadableValueError as error:
+                        if cache.forget(obj):
+                            self._note_unreadable(cache, obj.path, obj.revision, error)
+                            damaged += 1
+                elif obj.path in cache.unreadable and cache.forget(obj):
+                    damaged += 1
+                if time.monotonic() > turn_ends:
+                    await asyncio.sleep(unread.REST_SECONDS)
+                    turn_ends = time.monotonic() + unread.CHECK_SECONDS
+        if damaged:
+            _log.warning("%d stored values cannot be read, and are left alone", damaged)
 
     @property
     def elsewhere(self) -> Mapping[str, int]:
@@ -228,6 +271,7 @@ class EventSource:
         found: dict[WatchCache, list[StoredObject]] = {}
         key, end, revision = prefix, prefix_end(prefix), 0
         everything, elsewhere, read = prefix == self._prefix, Counter[str](), 0
+        decoded, known = 0, set[bytes]()
         turn_ends = time.monotonic() + LOAD_TURN_SECONDS
         while True:
             page = await self._kv.range(api.RangeRequest(key=key, range_end=end, limit=LOAD_PAGE_OBJECTS, revision=revision))
@@ -236,10 +280,15 @@ class EventSource:
                 located = self._locate(kv.key)
                 if located is not None:
                     cache, path = located
-                    value = self._readable(cache, path, kv)
-                    if value is not None:
+                    kind = unread.type_of(kv.value)
+                    if decoded >= unread.READ_AT_ONCE_MAX and kind in known and cache.transformer is None:
+                        found.setdefault(cache, []).append(self._unread(cache, path, kv))
+                    elif (value := self._readable(cache, path, kv)) is not None:
                         raw = codec.served(value, kv.mod_revision)
                         found.setdefault(cache, []).append(StoredObject(path, raw, kv.mod_revision))
+                        if kind:
+                            known.add(kind)
+                            decoded += 1
                 elif everything:
                     elsewhere[_place_of(kv.key[len(prefix) :])] += 1
                 read += 1

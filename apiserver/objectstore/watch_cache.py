@@ -113,6 +113,15 @@ class WatchCache:
         last = StoredObject(path, codec.served_again(old.raw, revision), revision)
         self._publish(ChangeEvent(EventType.DELETED, last, old))
 
+    def forget(self, obj: StoredObject) -> bool:
+        """Take out an object whose value turns out to be none; whether it was still there. Nobody is told of it: it never was an
+        object to anybody."""
+        if self._objects.get(obj.path) is not obj:
+            return False
+        del self._objects[obj.path]
+        self._paths.remove(obj.path)
+        return True
+
     def _publish(self, event: ChangeEvent) -> None:
         self.changed_at = event.revision
         self._history.append(event)

@@ -87,6 +87,7 @@ def test_the_first_provider_writes_all_read_and_what_others_wrote_is_stale() -> 
         ([keyed("aesgcm", "other")], keyed().encrypt(b"x", WHERE), "no matching key was found for the provided AES transformer"),
         ([keyed("aesgcm", "k1", secret=LONG)], keyed().encrypt(b"x", WHERE), "cipher: message authentication failed"),
     ],
+    ids=("identity", "plain", "other provider", "other key", "other secret"),  # each process that collects encrypts anew
 )
 def test_what_cannot_be_read(providers: list[Provider], value: bytes, words: str) -> None:
     with pytest.raises(DecryptionError) as caught:
