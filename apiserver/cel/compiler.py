@@ -110,7 +110,7 @@ class Compiler:
         of = node.operand.type
         optional = is_optional(of)
         target = of.parameters[0] if optional else of
-        is_object = target.kind is Kind.STRUCT
+        is_object = target.kind is Kind.STRUCT and not (isinstance(target, ObjectType) and target.nulls)
         key = json_name(node.field) if is_object else node.field
         convert = self.field_converter(target, node.field)
         operand = self.compile(node.operand)

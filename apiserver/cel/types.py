@@ -71,13 +71,17 @@ class Type:
 
 
 class ObjectType(Type):
-    """A type with named fields. `fields` is a mapping, or a function that gives it when it is first needed."""
+    """A type with named fields. `fields` is a mapping, or a function that gives it when it is first needed. With `nulls` a field that
+    is null is a field; else it is as good as absent, as in JSON with a schema."""
 
-    __slots__ = ("_fields",)
+    __slots__ = ("_fields", "nulls")
 
-    def __init__(self, name: str, fields: Mapping[str, Type] | Callable[[], Mapping[str, Type]]) -> None:
+    def __init__(
+        self, name: str, fields: Mapping[str, Type] | Callable[[], Mapping[str, Type]], *, nulls: bool = False
+    ) -> None:
         super().__init__(Kind.STRUCT, name)
         self._fields = fields
+        self.nulls = nulls
 
     @property
     def fields(self) -> Mapping[str, Type]:

@@ -136,10 +136,10 @@ class MutatingAdmissionPolicy(Plugin):
         for invocation in invocations:
             policy = invocation.hook.compiled
             try:
-                changed = await self._invoke(invocation, policy, attributes, reinvocation.second, memory)
+                changed, faults = await self._invoke(invocation, policy, attributes, reinvocation.second, memory)
             except ConfigurationError as error:
-                problems.append(_Problem(invocation.hook, invocation.binding.name, str(error), "Invalid"))
-                changed = False
+                changed, faults = False, [str(error)]
+            problems += [_Problem(invocation.hook, invocation.binding.name, fault, "Invalid") for fault in faults]
             if changed:
                 memory.require()
                 reinvocation.wanted = True
@@ -148,8 +148,10 @@ class MutatingAdmissionPolicy(Plugin):
         assert attributes.object is not None
         memory.last = object_reading.deep_copy(attributes.object)
 
-    async def _invoke(self, invocation: _Invocation, policy: Any, attributes: AdmissionAttributes, second: bool, memory: _Memory) -> bool:
-        """Whether the object was changed. Raises ConfigurationError; what was changed before it stays."""
+    async def _invoke(
+        self, invocation: _Invocation, policy: Any, attributes: AdmissionAttributes, second: bool, memory: _Memory
+    ) -> tuple[bool, list[str]]:
+        """Whether the object was changed, and which mutations could not be made: the others are. Raises ConfigurationError."""
         from apiserver.admission.policies import versions
         from apiserver.admission.policies.mutations import MutationError
 
@@ -161,11 +163,12 @@ class MutatingAdmissionPolicy(Plugin):
         if verdict.error:
             raise ConfigurationError(verdict.error)
         if not verdict.matches or (second and invocation.key not in memory.again):
-            return False
+            return False, []
         group, version, kind = rule_matching.kind_of(wanted, attributes.subresource)
         type_ = self._served.type_of(group, version, kind)
         current = values["object"]
-        changed, fault = False, ""
+        changed = False
+        faults: list[str] = []
         for position in range(len(policy.mutations)):
             try:
                 seen = {**values, "object": current}
@@ -174,12 +177,10 @@ class MutatingAdmissionPolicy(Plugin):
                     current = self._served.settled(after, wanted, attributes.subresource)
                     changed = True
             except MutationError as error:
-                fault = fault or str(error)
+                faults.append(str(error))
         if changed:
             await self._take(current, attributes, info, wanted)
-        if fault:
-            raise ConfigurationError(fault)
-        return changed
+        return changed, faults
 
     async def _take(self, changed: Object, attributes: AdmissionAttributes, info: ResourceInfo, wanted: ResourceInfo) -> None:
         assert attributes.object is not None

@@ -42,7 +42,7 @@ class MutatingPolicy:
         self._conditions = MatchConditions(spec.get("matchConditions") or (), environment)
         fields = {name: declared_type(found.type) for name, found in self._variables.items()}
         changing = expressions.request_environment(minor, params=params, authorizer=True)
-        changing = changing.extended({"variables": cel.ObjectType("kubernetes.variables", fields)})
+        changing = changing.extended({"variables": cel.ObjectType("kubernetes.variables", fields, nulls=True)})
         self.mutations = [_Mutation.of(said, changing) for said in spec.get("mutations") or ()]
         self.reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
 
@@ -95,7 +95,7 @@ class _Mutation:
 
 
 def _applied(obj: Object, value: Any, type_: Type | None) -> Object:
-    said = _json(value)
+    said = _json(value, null=0)
     if not isinstance(said, dict):
         raise MutationError(f"unsupported return type from ApplyConfiguration expression: {type(value).__name__}")
     configuration = {**said, "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
@@ -161,16 +161,19 @@ def _operation(said: Any) -> dict[str, Any]:
     return operation
 
 
-def _json(value: Any) -> Any:
-    """A value of CEL as it stands in JSON. Raises MutationError."""
+def _json(value: Any, null: Any = None) -> Any:
+    """A value of CEL as it stands in JSON. ``null``: what stands for null, which an object of upstream's has as a number. Raises
+    MutationError."""
     if isinstance(value, dict):
         for name in value:
             if not isinstance(name, str):
                 raise MutationError(f"map key {name!r} is not string")
-        return {name: _json(inner) for name, inner in value.items()}
+        return {name: _json(inner, null) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_json(inner) for inner in value]
-    if value is None or isinstance(value, (bool, str)):
+        return [_json(inner, null) for inner in value]
+    if value is None:
+        return null
+    if isinstance(value, (bool, str)):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):

@@ -43,7 +43,7 @@ def compile_variables(spec: Object, environment: cel.Environment) -> tuple[dict[
     found: dict[str, Expression] = {}
     fields: dict[str, cel.Type] = {}
     # the type has the fields that are known by then
-    environment = environment.extended({"variables": cel.ObjectType("kubernetes.variables", fields)})
+    environment = environment.extended({"variables": cel.ObjectType("kubernetes.variables", fields, nulls=True)})
     for said in spec.get("variables") or ():
         name = said.get("name") or ""
         found[name] = compile_expression(environment, said.get("expression") or "")
@@ -86,7 +86,7 @@ class ValidatingPolicy:
         # a message is for the one who was refused: what others may do is no part of it
         plain = expressions.request_environment(minor, params=params, authorizer=False)
         fields = {name: declared_type(found.type) for name, found in self._variables.items()}
-        messages = plain.extended({"variables": cel.ObjectType("kubernetes.variables", fields)})
+        messages = plain.extended({"variables": cel.ObjectType("kubernetes.variables", fields, nulls=True)})
         self._conditions = MatchConditions(spec.get("matchConditions") or (), environment)
         self._validations = list(spec.get("validations") or ())
         self._expressions = [compile_expression(environment, one.get("expression") or "", cel.BOOL) for one in self._validations]

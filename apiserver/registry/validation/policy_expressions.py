@@ -23,7 +23,7 @@ class ExpressionChecker:
     def __init__(self, spec: Mapping[str, Any], minor: int) -> None:
         params = spec.get("paramKind") is not None
         self._variables: dict[str, cel.Type] = {}
-        variables = {"variables": cel.ObjectType(VARIABLES, self._variables)}
+        variables = {"variables": cel.ObjectType(VARIABLES, self._variables, nulls=True)}
         self._whole = expressions.request_environment(minor, params=params, authorizer=True)
         self._composed = self._whole.extended(variables)
         self._message = expressions.request_environment(minor, params=params, authorizer=False).extended(variables)

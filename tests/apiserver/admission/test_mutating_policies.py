@@ -158,3 +158,14 @@ async def test_a_binding_says_where(api: Api) -> None:
     assert (await api.created(CONFIG_MAPS, config_map()))["metadata"]["labels"] == {"x": "y"}
     body = {"metadata": {"name": "two", "labels": {"skip": ""}}}
     assert (await api.created(CONFIG_MAPS, body))["metadata"]["labels"] == {"skip": ""}
+
+
+async def test_all_mutations_that_fail_are_told_and_null_is_no_text(api: Api) -> None:
+    wrong = [applied(f"Object{{data: Object.data{{x: object.data.{name}}}}}") for name in ("a", "b")]
+    await installed(api, mutating("two", *wrong))
+    answer = await api.post(CONFIG_MAPS, config_map(x="y"))
+    assert [cause["message"].rpartition(": ")[2] for cause in answer.causes] == ["a", "b"]
+    null = applied("Object{metadata: Object.metadata{labels: {'x': null}}}")
+    await installed(api, mutating("null", null, matchConstraints=OF_PODS))
+    answer = await api.post(PODS, pod())
+    assert ".metadata.labels.x: expected string, got &value.valueUnstructured{Value:0}" in answer.message

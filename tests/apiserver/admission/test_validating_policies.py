@@ -113,6 +113,13 @@ async def test_variables_are_computed_when_they_are_asked_for_and_see_those_befo
     assert answer.message.endswith(f"expression '!variables.big || variables.broken == ''' {why}")
 
 
+async def test_a_variable_may_be_null(api: Api) -> None:
+    variables = [{"name": "old", "expression": "oldObject"}, {"name": "text", "expression": "'x'"}]
+    await installed(api, validating("null", "variables.old == null && has(variables.old) && variables.text == 'x'", variables=variables))
+    answer = await api.post(CONFIG_MAPS, config_map())
+    assert answer.status == 201, answer.message
+
+
 async def test_conditions_say_which_requests_a_policy_is_about(api: Api) -> None:
     conditions = [{"name": "named", "expression": "request.name.startsWith('x')"}, {"name": "data", "expression": "object.data.a == 'b'"}]
     await installed(api, validating("cond", "false", matchConditions=conditions))
