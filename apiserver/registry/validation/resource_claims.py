@@ -1,4 +1,4 @@
-"""DeviceClasses, ResourceClaims and their templates (``resource.k8s.io``). CEL expressions are checked for their presence and length."""
+"""DeviceClasses, ResourceClaims and their templates (``resource.k8s.io``)."""
 
 from __future__ import annotations
 
@@ -184,6 +184,10 @@ def _selector(out: Errors, path: str, selector: Part) -> None:
         out.append(required(f"{path}.cel"))
     elif names.byte_length(cel.get("expression") or "") > EXPRESSION_BYTES_MAX:
         out.append(too_long(f"{path}.cel.expression", EXPRESSION_BYTES_MAX))
+    else:
+        from apiserver.registry.validation import device_expressions
+
+        device_expressions.check(out, f"{path}.cel.expression", cel.get("expression") or "")
 
 
 def _constraint(out: Errors, path: str, constraint: Part, known: frozenset[str]) -> None:

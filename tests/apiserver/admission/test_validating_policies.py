@@ -311,3 +311,16 @@ async def test_conditions_of_webhooks_must_compile(api: Api) -> None:
     found = {cause["field"]: cause["message"] for cause in answer.causes}
     assert "Syntax error" in found["webhooks[0].matchConditions[0].expression"]
     assert "undeclared reference to 'params'" in found["webhooks[0].matchConditions[1].expression"]
+
+
+async def test_expressions_that_select_devices_must_compile(api: Api) -> None:
+    wrong = ["device.driver ==", "device.driver", "device.nope == 1"]
+    good = "device.driver == 'd' && device.attributes['d'].model == 'x' && device.capacity['d'].memory.isGreaterThan(quantity('1Gi'))"
+    said = [{"cel": {"expression": expression}} for expression in (*wrong, good)]
+    answer = await api.post("/apis/resource.k8s.io/v1/deviceclasses", {"metadata": {"name": "c"}, "spec": {"selectors": said}})
+    found = {cause["field"]: cause["message"] for cause in answer.causes}
+    at = "spec.selectors[{}].cel.expression"
+    assert sorted(found) == [at.format(i) for i in range(3)]
+    assert "Syntax error" in found[at.format(0)]
+    assert found[at.format(1)].endswith("must evaluate to bool or the unknown type, not string")
+    assert "undefined field 'nope'" in found[at.format(2)]
