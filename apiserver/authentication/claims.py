@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.authentication.interfaces import CREDENTIAL_ID_KEY, AuthenticationError
 from apiserver.authentication.jwt_config import ClaimMapping, ClaimRule, Expression, ExpressionError, JwtConfig
-from apiserver.authentication.user import UserInfo
+from apiserver.authentication.user import UserInfo, check_encodable
 
 Claims = Mapping[str, Any]
 
@@ -21,6 +21,10 @@ def user_of_claims(config: JwtConfig, claims: Claims) -> UserInfo:
     uid = _text(config.uid, claims, "uid")
     extra = _extra(config, claims)
     user = UserInfo(name=name, uid=uid, groups=groups, extra=extra)
+    try:
+        check_encodable(user)
+    except ValueError as error:
+        raise AuthenticationError("oidc: the claims hold characters that are none") from error
     _check_user(config, user)
     return user
 

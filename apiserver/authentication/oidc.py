@@ -88,7 +88,7 @@ def _verified_claims(token: str, issuer: Issuer) -> Mapping[str, Any]:
 
     try:
         header = jwt.get_unverified_header(token)
-    except jwt.InvalidTokenError as error:
+    except (jwt.InvalidTokenError, RecursionError) as error:
         raise AuthenticationError("oidc: malformed jwt") from error
     algorithm, key_id = header.get("alg"), header.get("kid") or ""
     # neither "none" nor an HMAC is ever among these, so a public key is never taken for a secret

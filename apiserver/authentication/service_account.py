@@ -234,10 +234,10 @@ class ServiceAccountAuthenticator:
         try:
             header = jwt.get_unverified_header(token)
             unverified = _payload(token)
-        except (jwt.InvalidTokenError, ValueError):
+        except (jwt.InvalidTokenError, ValueError, RecursionError):
             return None
         issuer = unverified.get("iss")
-        if issuer not in self._issuers and issuer != LEGACY_ISSUER:
+        if not isinstance(issuer, str) or (issuer not in self._issuers and issuer != LEGACY_ISSUER):
             return None
         claims = self._check_signature(token, header)
         if claims["iss"] == LEGACY_ISSUER:

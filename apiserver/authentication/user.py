@@ -13,6 +13,12 @@ class UserInfo:
     extra: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+def check_encodable(user: UserInfo) -> None:
+    """Raises ValueError for a user whom no answer and no log could name: JSON may hold halves of surrogate pairs, UTF-8 may not."""
+    for text in (user.name, user.uid, *user.groups, *user.extra, *(value for values in user.extra.values() for value in values)):
+        text.encode()
+
+
 ANONYMOUS = "system:anonymous"
 ALL_AUTHENTICATED = "system:authenticated"
 ALL_UNAUTHENTICATED = "system:unauthenticated"

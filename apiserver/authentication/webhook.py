@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication
-from apiserver.authentication.user import UserInfo
+from apiserver.authentication.user import UserInfo, check_encodable
 from apiserver.outbound.json_client import OutboundError
 from apiserver.request.unanswered import RemoteAnswers
 
@@ -107,22 +107,21 @@ def _read(review: Any) -> _Answer:
     if not isinstance(authenticated, bool):
         raise ValueError("it does not say whether the token is authentic")
     if not authenticated:
-        return _Answer(error=str(error)[:1024])
+        return _Answer(error=str(error)[:1024].encode(errors="replace").decode())
     user = status.get("user")
     if not isinstance(user, dict):
         raise ValueError("it has no user")
     name, uid, extra = user.get("username") or "", user.get("uid") or "", user.get("extra") or {}
     if not isinstance(name, str) or not isinstance(uid, str) or not isinstance(extra, dict):
         raise ValueError("its user is none")
-    return _Answer(
-        user=UserInfo(
-            name=name,
-            uid=uid,
-            groups=_texts(user.get("groups"), "groups"),
-            extra={str(key): _texts(values, "extra") for key, values in extra.items()},
-        ),
-        audiences=_texts(status.get("audiences"), "audiences"),
+    found = UserInfo(
+        name=name,
+        uid=uid,
+        groups=_texts(user.get("groups"), "groups"),
+        extra={str(key): _texts(values, "extra") for key, values in extra.items()},
     )
+    check_encodable(found)
+    return _Answer(user=found, audiences=_texts(status.get("audiences"), "audiences"))
 
 
 def _texts(value: Any, what: str) -> tuple[str, ...]:

@@ -163,6 +163,7 @@ def _read(review: Any) -> _Answer:
     allowed, denied, reason = status.get("allowed", False), status.get("denied", False), status.get("reason") or ""
     if not isinstance(allowed, bool) or not isinstance(denied, bool) or not isinstance(reason, str):
         raise ValueError("it answered a SubjectAccessReview that cannot be read")
+    reason.encode()  # an answer and a log must be able to tell it
     if allowed and denied:
         return Decision.DENY, EvaluationError("webhook subject access review returned both allow and deny response")
     if denied:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -99,6 +100,8 @@ async def test_tokens_of_others_are_left_to_others(asked: Asked, issuer: Issuer)
         ({"sub": ""}, "username claims"),
         ({"sub": ["ann"]}, "username claims"),
         ({"groups": [1]}, "parse groups claim"),
+        ({"sub": "a\ud800"}, "characters that are none"),
+        ({"groups": ["a\udfff"]}, "characters that are none"),
         ({"groups": {"a": 1}}, "parse groups claim"),
     ],
 )
@@ -121,6 +124,19 @@ async def test_forged_tokens_are_refused(asked: Asked, issuer: Issuer) -> None:
     # a key that the token brings itself, or an address to fetch one from, is not looked at
     assert "failed to verify" in await asked.refusal(OTHER.sign(claims, jwk=OTHER.public_jwk(), jku=f"{issuer.url}/mine", kid="k1"))
     assert "/mine" not in issuer.fetches
+
+
+async def test_a_header_that_is_nested_without_end_is_refused(asked: Asked, issuer: Issuer) -> None:
+    _, body, signature = KEY.sign(issuer.claims(now())).split(".")
+    header = base64.urlsafe_b64encode(b"[" * 9000).rstrip(b"=").decode()
+    assert "malformed jwt" in await asked.refusal(f"{header}.{body}.{signature}")
+
+
+@pytest.mark.parametrize("header", [{"alg": []}, {"alg": {}}, {"alg": "RS256", "kid": []}, {"alg": "RS256", "kid": 1}, [], "x", 1, None])
+async def test_headers_of_strange_values_are_refused(asked: Asked, issuer: Issuer, header: object) -> None:
+    _, body, signature = KEY.sign(issuer.claims(now())).split(".")
+    made = base64.urlsafe_b64encode(json.dumps(header).encode()).rstrip(b"=").decode()
+    assert "oidc: " in await asked.refusal(f"{made}.{body}.{signature}")
 
 
 async def test_keys_rotate_without_a_restart(asked: Asked, issuer: Issuer) -> None:

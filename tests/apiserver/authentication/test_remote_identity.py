@@ -110,6 +110,8 @@ async def test_a_token_for_others_is_not_for_this_server(tmp_path: Path, hook: H
         Reply(body=b"{}"),
         Reply(body=b'{"status": {"authenticated": true, "user": {"username": "' + b"x" * 3_000_000 + b'"}}}'),
         reply({"status": {"authenticated": True}}),
+        reply({"status": {"authenticated": True, "user": {"username": "x\ud800"}}}),
+        reply({"status": {"authenticated": False, "error": "\ud800", "user": 1}}, 500),
         reply({"status": {"authenticated": "true", "user": {"username": "x"}}}),
         reply({"status": {"authenticated": True, "user": {"username": ["x"]}}}),
         reply({"status": {"authenticated": True, "user": {"username": "x", "groups": "system:masters"}}}),

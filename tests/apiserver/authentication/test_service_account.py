@@ -269,6 +269,22 @@ def test_keys_are_read_from_one_file_of_several() -> None:
         load_public_keys(b"nothing")
 
 
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_token_that_is_nested_without_end_is_nobodys(part: int) -> None:
+    parts = World().issue().split(".")
+    parts[part] = base64.urlsafe_b64encode(b"[" * 9000).rstrip(b"=").decode()
+    assert World().authenticator.authenticate_token(".".join(parts)) is None
+
+
+@pytest.mark.parametrize("claims", [{"iss": []}, {"iss": {}}, {"iss": 1}, {"iss": None}, {}, [], "x", 1, None])
+@pytest.mark.parametrize("header", [{"alg": "RS256"}, {"alg": []}, {"alg": "RS256", "kid": []}, {"alg": "RS256", "kid": {}}, [], "x", None])
+def test_tokens_of_strange_values_are_nobodys(claims: object, header: object) -> None:
+    def part(value: object) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+    assert World().authenticator.authenticate_token(f"{part(header)}.{part(claims)}.AA") is None
+
+
 def test_keys_and_issuers_rotate_while_old_tokens_live_on() -> None:
     """The new key signs as the new issuer; what the old key signed as the old issuer holds until it is taken out of the files."""
     old, new = World(RSA_KEY), World(EC_KEY)

@@ -146,6 +146,7 @@ async def test_without_a_time_to_live_each_request_asks(tmp_path: Path, hook: Ho
         reply({"status": "yes"}),
         reply({"status": {"allowed": "true"}}),
         reply({"status": {"allowed": 1}}),
+        reply({"status": {"allowed": True, "reason": "\ud800"}}),
         reply({"status": {"allowed": True, "denied": True}}),
         reply({"status": {"allowed": True, "reason": ["x"]}}),
         Reply(body=b'{"status": {"allowed": true, "reason": "' + b"x" * 3_000_000 + b'"}}'),
