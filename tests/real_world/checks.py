@@ -70,6 +70,8 @@ async def check(api: Api, definition: dict[str, Any]) -> Outcome:
         gone = await api.delete(f"{CRDS}/{outcome.name}")
         if gone.status != 200:
             outcome.problems.append(f"delete of the definition: {gone.status} {gone.body[:300]!r}")
+        elif not await gone_for_good(api, outcome.name):
+            outcome.problems.append("the definition does not end")
         outcome.seconds = time.perf_counter() - begins
     return outcome
 
@@ -79,6 +81,16 @@ async def established(api: Api, name: str) -> bool:
     while time.monotonic() < ends:
         found = (await api.get(f"{CRDS}/{name}")).json["status"]
         if any(c["type"] == "Established" and c["status"] == "True" for c in found.get("conditions") or ()):
+            return True
+        await asyncio.sleep(0.005)
+    return False
+
+
+async def gone_for_good(api: Api, name: str) -> bool:
+    """A definition ends once its objects have."""
+    ends = time.monotonic() + ESTABLISHED_SECONDS_MAX
+    while time.monotonic() < ends:
+        if (await api.get(f"{CRDS}/{name}")).status == 404:
             return True
         await asyncio.sleep(0.005)
     return False
