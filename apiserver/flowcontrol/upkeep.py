@@ -38,9 +38,9 @@ class Upkeep:
         self._changed.set()
 
     def current(self, resource: str) -> dict[str, Object]:
-        """By name; not to be changed."""
-        cache = self._registry.storage(bootstrap.GROUP, resource).cache
-        return {obj.name: obj.decode() for obj in cache.values()}
+        """By name, in the version that is served first: they may have been stored by a server of another."""
+        store = self._registry.stored(bootstrap.GROUP, resource)
+        return {obj.name: store.decode(obj) for obj in store.storage.cache.values()}
 
     async def keep(self) -> None:
         """Write what is missing or not as it should be. Raises StoreError."""
@@ -71,7 +71,7 @@ class Upkeep:
 
     async def _replace(self, store: Store, obj: Object) -> None:
         """Where another write comes between, that one's change is looked at next."""
-        await store.storage.update(objects.name(obj), obj, int(objects.resource_version(obj)))
+        await store.storage.update(objects.name(obj), store.to_storage(obj), int(objects.resource_version(obj)))
 
     async def _tell_dangling(self) -> None:
         store = self._registry.stored(bootstrap.GROUP, bootstrap.SCHEMAS)
