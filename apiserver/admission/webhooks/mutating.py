@@ -131,9 +131,16 @@ class _Running:
         await self._see_in(self._attributes.info)
         found = self._seen.object
         assert found is not None, "an object stays one"
+        self._check_namespace(found)
         if found is not own:
             own.clear()
             own.update(found)
+
+    def _check_namespace(self, obj: Object) -> None:
+        """A webhook does not move objects."""
+        wanted, said = self._attributes.namespace, objects.namespace(obj)
+        if wanted and said and said != wanted:
+            raise status.bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _operations(hook: Hook, answer: Answer) -> list[Any]:
@@ -159,7 +166,22 @@ def _patched(obj: Object, operations: list[Any]) -> Object:
     try:
         patched = json_patch.apply(obj, operations)
     except StatusError as error:
-        raise status.internal_error(str(error.__cause__ or error.message)) from error
+        raise status.internal_error(_why_not(obj, operations) or error.message) from error
     if not isinstance(patched, dict):
         raise status.internal_error("json: cannot unmarshal into an object")
     return patched
+
+
+def _why_not(obj: Object, operations: list[Any]) -> str:
+    """Of the first operation that does not apply, in the words of the library that kube-apiserver uses; "" where all do."""
+    for operation in operations:
+        try:
+            obj = json_patch.apply(obj, [operation])
+        except StatusError as error:
+            kind, why = operation.get("op"), str(error.__cause__ or error.message)
+            if kind == "test":
+                return f"{why}: test failed"
+            if kind == "remove" and why.startswith("Unable to remove"):
+                return f"error in remove for path: '{operation.get('path')}': {why}: missing value"
+            return f"{kind} operation does not apply: {why}: missing value" if why.startswith("doc is missing") else why
+    return ""

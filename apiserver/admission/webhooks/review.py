@@ -21,10 +21,10 @@ JSON_PATCH = "JSONPatch"
 #: Annotations that one answer may put into the audit event, and how long each may be: they stay in memory for as long as the request.
 AUDIT_ANNOTATIONS_MAX = 64
 AUDIT_ANNOTATION_CHARACTERS_MAX = 64 * 1024
-#: Of an answer that is shown in a refusal.
-SHOWN_BYTES_MAX = 1024
 
 _RESPONSE = "AdmissionResponse.response"
+#: what Go's decoder first wants to know of a document
+_HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 class AnswerError(Exception):
@@ -95,13 +95,15 @@ def _user(attributes: AdmissionAttributes) -> Object:
 def read(body: bytes, version: str, uid: str, *, mutating: bool) -> Answer:
     """What the JSON of an answer says. Raises AnswerError."""
     review = _decoded(body)
-    _check_kind(review, body, version)
     response = _typed(review, "response", dict, "AdmissionReview", "v1.AdmissionResponse")
     if response is None:
+        if review.get("kind"):  # what says no kind is taken for a review
+            _check_kind(review, version)
         raise AnswerError("webhook response was absent", invalid=True)
     said_uid = _typed(response, "uid", str, _RESPONSE, "types.UID") or ""
     if version == "v1" and said_uid != uid:
         raise AnswerError(f"expected response.uid={go_json.quote(uid)}, got {go_json.quote(said_uid)}", invalid=True)
+    _check_kind(review, version)
     return Answer(
         allowed=bool(_typed(response, "allowed", bool, _RESPONSE, "bool")),
         result=_typed(response, "status", dict, _RESPONSE, "v1.Status"),
@@ -120,17 +122,15 @@ def _decoded(body: bytes) -> dict[str, Any]:
 
         raise AnswerError(f"{prefix}{json_syntax.explain(body) or error}") from error
     if not isinstance(review, dict):
-        raise AnswerError(f"{prefix}json: cannot unmarshal {go_json.kind_of(review)} into Go value of type struct")
+        raise AnswerError(f"{prefix}json: cannot unmarshal {go_json.kind_of(review)} into Go value of type {_HEAD}")
     return review
 
 
-def _check_kind(review: dict[str, Any], body: bytes, version: str) -> None:
-    api_version, kind = review.get("apiVersion"), review.get("kind")
-    if not kind:
-        raise AnswerError(f"Object 'Kind' is missing in '{body[:SHOWN_BYTES_MAX].decode('utf-8', 'replace')}'")
+def _check_kind(review: dict[str, Any], version: str) -> None:
+    api_version, kind = review.get("apiVersion") or "", review.get("kind") or ""
     expected = f"{GROUP}/{version}"
-    if kind != KIND or not (api_version == expected or (version != "v1" and str(api_version).startswith(f"{GROUP}/"))):
-        why = f"expected webhook response of {expected}, Kind={KIND}, got {api_version}, Kind={kind}"
+    if version == "v1" and (api_version != expected or kind != KIND):
+        why = f"expected webhook response of {expected}, Kind={KIND}, got {api_version or '/'}, Kind={kind}"
         raise AnswerError(why, invalid=True)
 
 
@@ -154,6 +154,8 @@ def _patch(response: dict[str, Any], version: str, *, mutating: bool) -> bytes:
         raise AnswerError("webhook returned response.patchType but not response.patch", invalid=True)
     if patch_type == "":
         raise AnswerError('webhook returned invalid response.patchType of ""', invalid=True)
+    if patch_type != JSON_PATCH and patch.strip() == b"[]":
+        return b""
     if patch and patch_type != JSON_PATCH:
         raise AnswerError(f"unsupported patch type {go_json.quote(str(patch_type))}", invalid=True)
     return patch
