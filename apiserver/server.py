@@ -115,7 +115,13 @@ class ApiServer:
             self.objects.transformer_of = self.encryption.transformer_of
         source = random.Random(os.urandom(32))  # for names and uids, which need not be secret
         self.allocators = MemoryServiceAllocators(config.service_cluster_ip_range, config.service_node_port_range, source)
-        self.env = Environment(random=source, allocators=self.allocators, managers=SchemaFieldManagers(self.schemas), schemas=self.schemas)
+        self.env = Environment(
+            random=source,
+            allocators=self.allocators,
+            managers=SchemaFieldManagers(self.schemas),
+            schemas=self.schemas,
+            minor=self.table.minor,
+        )
         if self.table.minor < LAST_MINOR:
             self.env.drop_unserved = self._drop_unserved
         self.registry = Registry(self.table, self.objects, self.env, event_ttl_seconds=config.event_ttl_seconds)

@@ -15,7 +15,7 @@ from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.subresources import Subresources
 from apiserver.handlers.update import update
 from apiserver.handlers.watch import WRITE_CHUNK_KEY, watch
-from apiserver.machinery import status
+from apiserver.machinery import release, status
 from apiserver.registry.registry import VIRTUAL, Registry
 from apiserver.request.body import ClientGoneError, Receive
 from apiserver.request.request_context import SCOPE_KEY, RequestContext, RequestInfo
@@ -60,6 +60,7 @@ class ResourceEndpoint:
         if not info.is_resource_request:
             await self._fallback(scope, receive, send)
             return
+        release.serve(self._registry.table.minor)
         if info.verb == "watch":
             context.extra[WRITE_CHUNK_KEY] = scope.get(WRITE_CHUNK_KEY)
         try:

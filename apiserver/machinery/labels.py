@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.machinery import field_errors, go_json, names
+from apiserver.machinery import field_errors, go_json, names, release
 from apiserver.machinery.field_errors import FieldError
 
 #: parsed selectors kept; controllers and kubectl send the same few over and over
@@ -366,11 +366,9 @@ def validate_labels(labels: Mapping[str, str] | None, path: str) -> list[FieldEr
     return errors
 
 
-def validate_label_selector(
-    selector: Mapping[str, Any] | None, path: str, *, allow_invalid_values: bool = False
-) -> list[FieldError]:
+def validate_label_selector(selector: Mapping[str, Any] | None, path: str, *, allow_invalid_values: bool = False) -> list[FieldError]:
     """The checks of a LabelSelector in an object. ``allow_invalid_values`` is for updates of what was stored before values were
-    checked."""
+    checked, which is done since 1.26 (apimachinery v0.26 ``ValidateLabelSelectorRequirement``)."""
     if selector is None:
         return []
     errors = validate_labels(selector.get("matchLabels"), field_errors.child(path, "matchLabels"))
@@ -389,7 +387,7 @@ def validate_label_selector(
             errors.append(field_errors.invalid(field_errors.child(at, "operator"), operator, "not a valid selector operator"))
         key = expression.get("key", "")
         errors += [field_errors.invalid(field_errors.child(at, "key"), key, m) for m in names.qualified_name(key)]
-        if not allow_invalid_values:
+        if not allow_invalid_values and release.since(26):
             for position, value in enumerate(values):
                 where = field_errors.index(field_errors.child(at, "values"), position)
                 errors += [field_errors.invalid(where, value, m) for m in names.label_value(value)]

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
+from apiserver.machinery import release
+
 DNS1123_LABEL_MAX_LENGTH = 63
 DNS1123_SUBDOMAIN_MAX_LENGTH = 253
 DNS1035_LABEL_MAX_LENGTH = 63
@@ -76,13 +78,14 @@ def _too_many_bytes(length: int) -> str:
 
 
 def dns1123_label(value: str) -> list[str]:
+    """Of a subdomain, later releases say no more than that it has dots (apimachinery ``IsDNS1123Label`` from v0.27)."""
     if len(value) <= DNS1123_LABEL_MAX_LENGTH and _dns1123_label(value):
         return []
     errors = []
     if byte_length(value) > DNS1123_LABEL_MAX_LENGTH:
         errors.append(_too_many_characters(DNS1123_LABEL_MAX_LENGTH))
     if not _dns1123_label(value):
-        if _dns1123_subdomain(value):
+        if _dns1123_subdomain(value) and release.since(27):
             errors.append("must not contain dots")
         else:
             message = (
@@ -139,21 +142,22 @@ def wildcard_dns1123_subdomain(value: str) -> list[str]:
     return errors
 
 
-_QUALIFIED_NAME_MESSAGE = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-)
+_QUALIFIED_NAME_MESSAGE = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 _QUALIFIED_NAME_EXAMPLES = ("MyName", "my.name", "123-abc")
 
 
 def qualified_name(value: str) -> list[str]:
-    """``name`` or ``dns.prefix/name``: keys of labels and annotations, finalizers, condition types, resource names."""
+    """``name`` or ``dns.prefix/name``: keys of labels and annotations, finalizers, condition types, resource names.
+
+    Since 1.35 they are called label keys (apimachinery v0.35 ``content.IsLabelKey``)."""
     prefix, slash, name = value.rpartition("/")
     if not slash:
         if len(value) <= QUALIFIED_NAME_MAX_LENGTH and _qualified_name(value):
             return []
     elif "/" in prefix:
         message = regex_message(_QUALIFIED_NAME_MESSAGE, _QUALIFIED_NAME, *_QUALIFIED_NAME_EXAMPLES)
-        return [f"a valid label key {message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+        what = "a valid label key" if release.since(35) else "a qualified name"
+        return [f"{what} {message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     errors = []
     if slash:
         if not prefix:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apiserver.machinery import field_errors, go_json, labels, names, objects
+from apiserver.machinery import field_errors, go_json, labels, names, objects, release
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 
@@ -67,7 +67,8 @@ def validate_update(new: Object, old: Object, *, builtin: bool = True, path: str
         errors += validate_no_new_finalizers(finalizers, before.get("finalizers") or [], field_errors.child(path, "finalizers"))
     if not metadata.get("resourceVersion"):
         errors.append(field_errors.invalid(field_errors.child(path, "resourceVersion"), "", "must be specified for an update"))
-    errors += _validate_generation(metadata, path)
+    if release.since(37):  # apimachinery v0.37 ValidateObjectMetaAccessorUpdate
+        errors += _validate_generation(metadata, path)
     generation = metadata.get("generation") or 0
     if generation < (before.get("generation") or 0):
         errors.append(field_errors.invalid(field_errors.child(path, "generation"), generation, "must not be decremented"))
@@ -121,17 +122,21 @@ def annotations_size(annotations: Mapping[str, str]) -> int:
 
 
 def validate_owner_references(references: Sequence[Object], path: str) -> list[FieldError]:
+    """Since 1.37 each mistake is told with its place in the list, before that with the list alone; since 1.26 two controllers are told with
+    their kinds (apimachinery ``ValidateOwnerReferences`` of v0.25, v0.26, v0.36 and v0.37)."""
     errors: list[FieldError] = []
     controller = ""
     for i, reference in enumerate(references):
-        errors += _validate_owner_reference(reference, field_errors.index(path, i))
+        if release.since(37):
+            errors += _validate_owner_reference(reference, field_errors.index(path, i))
+        else:
+            errors += _validate_owner_reference_of_old(reference, path)
         if reference.get("controller"):
-            name = f"{reference.get('kind', '')}/{reference.get('name', '')}"
+            name = reference.get("name") or ""
+            if release.since(26):
+                name = f"{reference.get('kind', '')}/{name}"
             if controller:
-                detail = (
-                    "Only one reference can have Controller set to true. "
-                    f'Found "true" in references for {controller} and {name}'
-                )
+                detail = f'Only one reference can have Controller set to true. Found "true" in references for {controller} and {name}'
                 errors.append(field_errors.invalid(path, list(references), detail))
             else:
                 controller = name
@@ -150,9 +155,28 @@ def _validate_owner_reference(reference: Object, path: str) -> list[FieldError]:
     for field in ("kind", "name", "uid"):
         if not reference.get(field):
             errors.append(field_errors.required(field_errors.child(path, field), "must not be empty"))
-    if (group, version, reference.get("kind")) == ("", "v1", "Event"):
-        errors.append(field_errors.invalid(path, reference, "/v1, Kind=Event is disallowed from being an owner"))
-    return errors
+    return errors + _validate_owner_kind(reference, group, version, path)
+
+
+def _validate_owner_reference_of_old(reference: Object, path: str) -> list[FieldError]:
+    """Up to 1.36: what is missing is invalid; until 1.33 its field is named once more in the message (apimachinery v0.33, v0.34)."""
+    errors: list[FieldError] = []
+    api_version = reference.get("apiVersion") or ""
+    group, version = objects.group_version(api_version)
+    if api_version.count("/") > 1 or not version:
+        errors.append(field_errors.invalid(field_errors.child(path, "apiVersion"), api_version, "version must not be empty"))
+        group = version = ""
+    for field in ("kind", "name", "uid"):
+        if not reference.get(field):
+            detail = "must not be empty" if release.since(34) else f"{field} must not be empty"
+            errors.append(field_errors.invalid(field_errors.child(path, field), "", detail))
+    return errors + _validate_owner_kind(reference, group, version, path)
+
+
+def _validate_owner_kind(reference: Object, group: str, version: str, path: str) -> list[FieldError]:
+    if (group, version, reference.get("kind")) != ("", "v1", "Event"):
+        return []
+    return [field_errors.invalid(path, reference, "/v1, Kind=Event is disallowed from being an owner")]
 
 
 def validate_finalizers(finalizers: Sequence[str], path: str) -> list[FieldError]:
@@ -196,11 +220,14 @@ def validate_field_manager(manager: str, path: str) -> list[FieldError]:
 
 
 def validate_managed_fields(entries: Sequence[Object], path: str) -> list[FieldError]:
+    """An unknown operation is told as such since 1.37 (apimachinery ``ValidateManagedFields`` of v0.36 and v0.37)."""
     errors: list[FieldError] = []
     for i, entry in enumerate(entries):
         at = field_errors.index(path, i)
         operation = entry.get("operation") or ""
-        if not operation:
+        if operation not in ("Apply", "Update") and not release.since(37):
+            errors.append(field_errors.invalid(field_errors.child(at, "operation"), operation, "must be `Apply` or `Update`"))
+        elif not operation:
             errors.append(field_errors.required(field_errors.child(at, "operation"), "must not be empty"))
         elif operation not in ("Apply", "Update"):
             errors.append(field_errors.not_supported(field_errors.child(at, "operation"), operation, ["Apply", "Update"]))

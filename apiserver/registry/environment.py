@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from apiserver.admission.interfaces import AdmissionAttributes, no_annotation
 from apiserver.authentication.user import UserInfo
 from apiserver.authorization.authorizer import Authorizer
+from apiserver.machinery import release
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.kv_object_storage import KvObjectStorage
 from apiserver.resources.resource_info import ResourceInfo
@@ -88,7 +89,8 @@ class Environment:
     call_webhook: Callable[[Mapping[str, Any], bytes, float], Awaitable[bytes]] | None = None
     #: the schemas of the served Kubernetes, a ``SchemaSet``, for definitions of custom resources
     schemas: Any = None
-
+    #: of Kubernetes 1.x whose rules hold for what is written
+    minor: int = release.NEWEST
 
     async def settled(self, work: Callable[[], T]) -> T:
         """What ``work`` answers, for which conversion webhooks are asked where it needs them."""

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from apiserver import long_runs
 from apiserver.admission.interfaces import AdmissionAttributes, Operation
-from apiserver.machinery import field_errors, go_json, managed_fields, object_meta_validation, objects, resource_version, status
+from apiserver.machinery import field_errors, go_json, managed_fields, object_meta_validation, objects, release, resource_version, status
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
@@ -201,6 +201,7 @@ class Store:
     ) -> StoredObject:
         """Store a decoded and defaulted object that is the Store's own. ``manages_fields`` False: its managedFields are made already
         (apply). ``by_update``: the request is a PUT or an apply, which needs leave to create and may name a version. Raises StatusError."""
+        release.serve(self.env.minor)
         if not self._may_lose():
             return await self._try_create(write, namespace, obj, manages_fields, by_update, ())
         for attempt in range(LOST_RACES_MAX):
@@ -412,6 +413,7 @@ class Store:
         manages_fields: bool,
     ) -> Object:
         """The new object, which may be equal to the old."""
+        release.serve(self.env.minor)
         if self.env.drop_unserved is not None:
             self.env.drop_unserved(self.info, own_old)  # a server of a later Kubernetes may have written it
         new = await build(own_old)

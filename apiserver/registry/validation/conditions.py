@@ -1,4 +1,8 @@
-"""``metav1.Condition`` lists (apimachinery ``meta/v1/validation``)."""
+"""``metav1.Condition`` lists (apimachinery ``meta/v1/validation``).
+
+What is missing is told as missing, without more, since 1.34 (times and reasons) and 1.37 (types and statuses): ``ValidateCondition`` of
+v0.33, v0.34, v0.36 and v0.37.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apiserver.machinery import names
+from apiserver.machinery import names, release
 from apiserver.machinery.field_errors import duplicate, invalid, not_supported, required, too_long
 from apiserver.registry.validation.common import Errors, each, label_key
 
@@ -29,27 +33,30 @@ def conditions(out: Errors, path: str, found: Sequence[Part]) -> None:
     for i, condition in each(out, found):
         kind = condition.get("type") or ""
         if kind in seen:
-            out.append(duplicate(f"{path}[{i}]", kind))
+            out.append(duplicate(f"{path}[{i}]" if release.since(37) else f"{path}[{i}].type", kind))
         seen.add(kind)
         _condition(out, f"{path}[{i}]", condition)
 
 
 def _condition(out: Errors, path: str, condition: Part) -> None:
-    if not condition.get("type"):
+    declared = release.since(37)
+    kind = condition.get("type") or ""
+    if not kind and declared:
         out.append(required(f"{path}.type", "is required"))
     else:
-        label_key(out, f"{path}.type", condition["type"])
+        label_key(out, f"{path}.type", kind)
     status = condition.get("status") or ""
-    if not status:
+    if not status and declared:
         out.append(required(f"{path}.status"))
     elif status not in STATUSES:
         out.append(not_supported(f"{path}.status", status, list(STATUSES)))
     if (condition.get("observedGeneration") or 0) < 0:
         out.append(invalid(f"{path}.observedGeneration", condition["observedGeneration"], "must be greater than or equal to zero"))
+    unset = "" if release.since(34) else "must be set"
     if condition.get("lastTransitionTime") is None:
-        out.append(required(f"{path}.lastTransitionTime"))
+        out.append(required(f"{path}.lastTransitionTime", unset))
     if not condition.get("reason"):
-        out.append(required(f"{path}.reason"))
+        out.append(required(f"{path}.reason", unset))
     else:
         reason(out, f"{path}.reason", condition["reason"])
     if names.byte_length(condition.get("message") or "") > _MESSAGE_BYTES_MAX:

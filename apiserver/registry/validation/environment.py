@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apiserver.machinery import names
+from apiserver.machinery import names, release
 from apiserver.machinery.field_errors import invalid, not_supported, required
 from apiserver.registry.validation import formats
 from apiserver.registry.validation.common import Errors, checked, each, local_non_reserved_path, required_name
@@ -33,10 +33,15 @@ def variables(out: Errors, path: str, found: Sequence[Mapping[str, Any]]) -> Non
         if not name:
             out.append(required(f"{path}[{i}].name"))
         else:
-            for message in names.relaxed_env_var_name(name):
+            for message in _variable_name(name):
                 out.append(invalid(f"{path}[{i}].name", name, message))
         if (source := variable.get("valueFrom")) is not None:
             _value_from(out, f"{path}[{i}].valueFrom", source, variable.get("value") or "")
+
+
+def _variable_name(name: str) -> list[str]:
+    """Nearly all that can be printed, since 1.32, where RelaxedEnvironmentVariableValidation is on by default (KEP-4369)."""
+    return names.relaxed_env_var_name(name) if release.since(32) else names.env_var_name(name)
 
 
 def _value_from(out: Errors, path: str, source: Mapping[str, Any], value: str) -> None:
@@ -55,7 +60,9 @@ def _value_from(out: Errors, path: str, source: Mapping[str, Any], value: str) -
         given += 1
         _file_key_reference(out, f"{path}.fileKeyRef", reference)
     if not given:
-        words = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        # EnvFiles, KEP-3721
+        last = "`configMapKeyRef`, `secretKeyRef` or `fileKeyRef`" if release.since(34) else "`configMapKeyRef` or `secretKeyRef`"
+        words = f"must specify one of: `fieldRef`, `resourceFieldRef`, {last}"
         out.append(invalid(path, "", words))
     elif value:
         out.append(invalid(path, "", "may not be specified when `value` is not empty"))
@@ -134,7 +141,7 @@ def sources(out: Errors, path: str, found: Sequence[Mapping[str, Any]]) -> None:
     """``envFrom``: whole ConfigMaps and Secrets."""
     for i, source in each(out, found):
         if prefix := source.get("prefix"):
-            checked(out, f"{path}[{i}].prefix", prefix, names.relaxed_env_var_name)
+            checked(out, f"{path}[{i}].prefix", prefix, _variable_name)
         given = 0
         for kind in ("configMapRef", "secretRef"):
             if (reference := source.get(kind)) is not None:

@@ -17,9 +17,14 @@ _PATH_SEGMENT = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
 _CACHED_MAX = 4096
 
 
-@functools.lru_cache(maxsize=_CACHED_MAX)
 def qualified_name(value: str) -> tuple[str, ...]:
-    return tuple(names.qualified_name(value))
+    return () if _is_qualified_name(value) else tuple(names.qualified_name(value))
+
+
+@functools.lru_cache(maxsize=_CACHED_MAX)
+def _is_qualified_name(value: str) -> bool:
+    """Which names are right is the same in all releases; what is said of the others is not."""
+    return not names.qualified_name(value)
 
 
 def inclusive_range(low: int, high: int) -> str:
