@@ -126,7 +126,8 @@ class ApiServer:
             self.env.drop_unserved = self._drop_unserved
         self.registry = Registry(self.table, self.objects, self.env, event_ttl_seconds=config.event_ttl_seconds)
         self.env.namespaces = self.registry.storage("", "namespaces")
-        self.registry.storage("", "services").claims_of = service_allocators.claims_of
+        services = self.registry.storage("", "services")
+        services.claims_of, services.claim_folders = service_allocators.claims_of, service_allocators.CLAIM_FOLDERS
         self.local_services = LocalRegistration(self.registry, (errors.StoreError,))
         self.definitions = DefinitionRegistrar(self.registry, self.schemas, (errors.StoreError,), self.local_services.definition_changed)
         self.access: Access = build_access(config, self.registry)
@@ -342,6 +343,7 @@ class ApiServer:
         from apiserver.authentication_trust import AuthenticationTrust
         from apiserver.bootstrap import create_system_objects
         from apiserver.kubernetes_endpoints import ApiAddress, KubernetesEndpoints
+        from apiserver.service_repair import ServiceRepair
 
         services = self.registry.storage("", "services")
         self.allocators.restore(obj.decode() for obj in services.cache.values())
@@ -350,6 +352,7 @@ class ApiServer:
         configuration = self.config.model_dump(mode="json")
         self._trust = AuthenticationTrust(self.registry, self.config, time.time, (errors.StoreError,))
         self._endpoints = KubernetesEndpoints(self.registry, ApiAddress(address, port), self._is_only_server, (errors.StoreError,))
+        self._repair = ServiceRepair(self.registry, self.allocators, (errors.StoreError,))
         await self._now_or_later(lambda: create_system_objects(self.registry, cidr, port))
         await self._now_or_later(self.flow_objects.keep)
         await self._now_or_later(self._trust.keep)
@@ -424,6 +427,7 @@ class ApiServer:
         return (
             self._endpoints.run,
             self._trust.run,
+            self._repair.run,
             self._do_postponed,
             self.definitions.run,
             self.flow_objects.run,

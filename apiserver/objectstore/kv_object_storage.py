@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from apiserver.objectstore import codec, stored_values
@@ -38,6 +39,14 @@ FILTER_PAGE_KEYS = 1_000
 Guard: TypeAlias = tuple[api.Compare, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """``by_name``: their keys and the keys of their objects; ``revision``: of a state that all of it is at least as new as."""
+
+    by_name: Mapping[str, api.KeyValue]
+    revision: int
+
+
 class KvObjectStorage:
     """``path`` is ``namespace/name`` or ``name``. Beside what is named, every coroutine may raise ``storage.errors.StoreError``."""
 
@@ -50,6 +59,8 @@ class KvObjectStorage:
         self.cache = cache
         #: names of what only one object of the store may have (an address, a port), from an object
         self.claims_of: Callable[[dict[str, Any]], frozenset[str]] | None = None
+        #: what the names of claims begin with: where those are looked for whose object is gone
+        self.claim_folders: tuple[str, ...] = ()
 
     def _key(self, path: str) -> bytes:
         return (self._prefix + path).encode()
@@ -152,13 +163,9 @@ class KvObjectStorage:
         if not selection.selects_by_content and not selection.name:
             namespace = selection.namespace
             remaining = self.cache.count(namespace) - self.cache.count_through(namespace, objects[-1].path)
-        return ListResult(
-            objects=objects, revision=shown, next_start=objects[-1].path + "\0", remaining=remaining, unreadable=unreadable
-        )
+        return ListResult(objects=objects, revision=shown, next_start=objects[-1].path + "\0", remaining=remaining, unreadable=unreadable)
 
-    async def _list_from_store(
-        self, selection: Selection, revision: int, limit: int, start: str, *, revision_min: int = 0
-    ) -> ListResult:
+    async def _list_from_store(self, selection: Selection, revision: int, limit: int, start: str, *, revision_min: int = 0) -> ListResult:
         """A list of a state that is not in the cache (``revision`` 0: of now), page by page so that a selective list holds little."""
         low = f"{self._prefix}{selection.namespace}/" if selection.namespace else self._prefix
         end = prefix_end(low.encode())
@@ -279,9 +286,7 @@ class KvObjectStorage:
             await self._source.see_own(answer.header.revision)
         return answer.succeeded
 
-    async def guaranteed_update(
-        self, path: str, change: Callable[[StoredObject], Awaitable[dict[str, Any] | None]]
-    ) -> StoredObject:
+    async def guaranteed_update(self, path: str, change: Callable[[StoredObject], Awaitable[dict[str, Any] | None]]) -> StoredObject:
         """Apply ``change`` to the newest version until the write meets no other one. ``change`` answers the new object, or None to
         leave things as they are; it may run several times. Raises KeyNotFoundError, ContendedError, and what ``change`` raises."""
         current = await self.get(path)
@@ -297,9 +302,7 @@ class KvObjectStorage:
             current = await self.read_back(path)
         raise ContendedError(path)
 
-    async def _put(
-        self, key: bytes, value: bytes, compare: tuple[api.Compare, ...], operations: tuple[api.Op, ...]
-    ) -> api.TxnResponse:
+    async def _put(self, key: bytes, value: bytes, compare: tuple[api.Compare, ...], operations: tuple[api.Op, ...]) -> api.TxnResponse:
         if self.cache.transformer is not None:
             value = self.cache.transformer.encrypt(value, key)
         # with one compare its failure says all
@@ -331,9 +334,7 @@ class KvObjectStorage:
             found = await self.read_back(path)
         return None if found is None or found.revision != revision else self._claims(found.decode())
 
-    def _claiming(
-        self, path: str, wanted: frozenset[str], held: frozenset[str]
-    ) -> tuple[tuple[api.Compare, ...], tuple[api.Op, ...]]:
+    def _claiming(self, path: str, wanted: frozenset[str], held: frozenset[str]) -> tuple[tuple[api.Compare, ...], tuple[api.Op, ...]]:
         """What turns the claims ``held`` into those ``wanted``, and what must hold for that."""
         new, owner = [self._claim_key(claim) for claim in sorted(wanted - held)], (self._prefix + path).encode()
         puts = [api.PutRequest(key=key, value=owner) for key in new]
@@ -344,33 +345,56 @@ class KvObjectStorage:
     def _claim_key(self, claim: str) -> bytes:
         return f"{self._source.registry_prefix}{claim}".encode()
 
-    async def restore_claims(self) -> int:
-        """Make the claims of objects that were written without, and free those whose object was deleted without them; how many. For
-        what came another way (system objects, a backup of an earlier version, somebody's etcdctl). Where two objects claim the same
-        the first keeps it."""
-        wanted = {
-            self._claim_key(claim): (self._prefix + obj.path).encode()
-            for obj in reversed(list(self.cache.values()))
-            for claim in sorted(self._claims(obj.decode()))
-        }
-        there: dict[bytes, api.KeyValue] = {}
-        for folder in sorted({key[: key.rindex(b"/") + 1] for key in wanted}):
-            found = await self._kv.range(api.RangeRequest(key=folder, range_end=prefix_end(folder)))
-            there.update((kv.key, kv) for kv in found.kvs)
+    async def claims(self) -> Claims:
+        """The claims of all objects, as the store has them now."""
+        found: dict[str, api.KeyValue] = {}
+        revision = 0
+        below = len(self._source.registry_prefix)
+        owned = {claim[: claim.rindex("/") + 1] for obj in self.cache.values() for claim in self._claims(obj.decode())}
+        for folder in sorted(owned.union(self.claim_folders)):
+            key = self._claim_key(folder)
+            answer = await self._kv.range(api.RangeRequest(key=key, range_end=prefix_end(key)))
+            found.update((kv.key[below:].decode(), kv) for kv in answer.kvs)
+            revision = revision or answer.header.revision
+        return Claims(by_name=found, revision=revision)
+
+    def owner_of(self, claim: api.KeyValue) -> str:
+        """The path of the object that has a claim; "" where it is no object of this storage."""
+        owner = claim.value.decode(errors="replace")
+        return owner.removeprefix(self._prefix) if owner.startswith(self._prefix) else ""
+
+    async def restore_claims(self, claims: Claims | None = None) -> int:
+        """Make the claims of objects that were written without, and free those whose object was deleted, or changed, without them; how
+        many. For what came another way (system objects, a backup of an earlier version, somebody's etcdctl). Where two objects claim the
+        same the first keeps it. ``claims``: where the caller has asked for them already."""
+        there = (claims or await self.claims()).by_name
+        wanted: dict[str, StoredObject] = {}
+        for obj in self.cache.values():
+            for claim in self._claims(obj.decode()):
+                wanted.setdefault(claim, obj)
         changed = 0
-        for key, owner in wanted.items():
-            if key not in there:
-                absent = api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0)
-                put = api.PutRequest(key=key, value=owner)
-                changed += (await self._kv.txn(api.TxnRequest(compare=(absent,), success=(put,)))).succeeded
-        for key, claim in there.items():
-            if key not in wanted and claim.value.startswith(self._prefix.encode()):
-                # not known here, which may be behind: the store knows
-                gone = api.Compare(key=claim.value, target=api.CompareTarget.CREATE, operand=0)
-                same = api.Compare(key=key, target=api.CompareTarget.MOD, operand=claim.mod_revision)
-                free = api.DeleteRangeRequest(key=key)
-                changed += (await self._kv.txn(api.TxnRequest(compare=(gone, same), success=(free,)))).succeeded
+        for claim in sorted(wanted.keys() - there.keys()):
+            key, obj = self._claim_key(claim), wanted[claim]
+            put = api.PutRequest(key=key, value=(self._prefix + obj.path).encode())
+            absent = api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0)
+            changed += await self._if_unchanged(obj.path, obj.revision, absent, put)
+        for claim, kv in there.items():
+            owner = self.owner_of(kv)
+            if not owner:
+                continue
+            found = self.cache.get(owner)
+            if found is None or claim not in self._claims(found.decode()):
+                same = api.Compare(key=kv.key, target=api.CompareTarget.MOD, operand=kv.mod_revision)
+                put_or_free: api.Op = api.DeleteRangeRequest(key=kv.key)
+                if claim in wanted:  # it goes to the first of those that have it
+                    put_or_free = api.PutRequest(key=kv.key, value=(self._prefix + wanted[claim].path).encode())
+                changed += await self._if_unchanged(owner, found.revision if found is not None else 0, same, put_or_free)
         return changed
+
+    async def _if_unchanged(self, path: str, revision: int, compare: api.Compare, operation: api.Op) -> bool:
+        """Write what rests on an object being as the cache has it, which may be behind (``revision`` 0: it is not there)."""
+        unchanged = api.Compare(key=self._key(path), target=api.CompareTarget.MOD, operand=revision)
+        return (await self._kv.txn(api.TxnRequest(compare=(unchanged, compare), success=(operation,)))).succeeded
 
     def unchanged(self, path: str) -> Guard:
         """A guard: this object is as the cache has it, which a server without the newest changes can only find out by the write itself.

@@ -10,10 +10,11 @@ from __future__ import annotations
 import ipaddress
 import random
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
+from apiserver.registry.validation import formats
 
 #: Random picks before the range is searched from its start; a range that is less than 90 % full rarely needs more than ten.
 _ATTEMPTS_MAX = 64
@@ -22,6 +23,12 @@ _RANGE_SIZE_MAX = 1 << 20
 #: The lower part of a range is left to those who name their address (KEP-3070): a sixteenth of it, within these bounds.
 _STATIC_MIN = 16
 _STATIC_MAX = 256
+
+IpNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_IP_CLAIMS = "ranges/serviceips/"
+_PORT_CLAIMS = "ranges/servicenodeports/"
+CLAIM_FOLDERS = (_IP_CLAIMS, _PORT_CLAIMS)
 
 
 class AllocationError(ValueError):
@@ -56,7 +63,7 @@ class MemoryServiceAllocators:
         self._ranges = {f"IPv{network.version}": network for network in networks}
         self.families = tuple(self._ranges)
         low, _, high = node_port_range.partition("-")
-        self._ports = range(int(low), int(high) + 1)
+        self.ports = range(int(low), int(high) + 1)
         self._source = source
         # what stored services have, and what was given to writes that are under way: these may come to nothing, and then must not free
         # what another server's service has got meanwhile
@@ -64,6 +71,10 @@ class MemoryServiceAllocators:
         self._used_ports: set[int] = set()
         self._given_ips: set[str] = set()
         self._given_ports: set[int] = set()
+
+    @property
+    def networks(self) -> tuple[IpNetwork, ...]:
+        return tuple(self._ranges.values())
 
     def allocate_ip(self, family: str, wanted: str = "") -> str:
         network = self._ranges.get(family)
@@ -109,17 +120,17 @@ class MemoryServiceAllocators:
 
     def allocate_port(self, wanted: int = 0) -> int:
         if wanted:
-            if wanted not in self._ports:
-                words = f"provided port is not in the valid range. The range of valid ports is {self._ports[0]}-{self._ports[-1]}"
+            if wanted not in self.ports:
+                words = f"provided port is not in the valid range. The range of valid ports is {self.ports[0]}-{self.ports[-1]}"
                 raise ValueError(words)
             if not self._give_port(wanted):
                 raise ValueError("provided port is already allocated")
             return wanted
         for _ in range(_ATTEMPTS_MAX):
-            port = self._source.choice(self._ports)
+            port = self._source.choice(self.ports)
             if self._give_port(port):
                 return port
-        for port in self._ports:
+        for port in self.ports:
             if self._give_port(port):
                 return port
         raise ValueError("range is full")
@@ -129,12 +140,17 @@ class MemoryServiceAllocators:
 
     def restore(self, services: Iterable[Object]) -> None:
         """Forget everything but what these services have."""
-        self._used_ips, self._used_ports = set(), set()
         self._given_ips, self._given_ports = set(), set()
+        self.reconcile(services)
+
+    def reconcile(self, services: Iterable[Object]) -> None:
+        """What is in use is what these services have; what was given to writes that are under way stays given. Of two services with one
+        address the first that went has freed it, though the other has it still."""
+        self._used_ips, self._used_ports = set(), set()
         for service in services:
             ips, ports = _held(service)
-            self._used_ips.update(ips)
-            self._used_ports.update(ports)
+            self._used_ips |= ips
+            self._used_ports |= ports
 
     def hold(self, service: Object) -> None:
         """What a stored service has, whoever wrote it."""
@@ -163,14 +179,35 @@ class MemoryServiceAllocators:
 def claims_of(service: Object) -> frozenset[str]:
     """The keys, under the registry's prefix, of what no other service may have."""
     ips, ports = _held(service)
-    return frozenset((*(f"ranges/serviceips/{ip}" for ip in ips), *(f"ranges/servicenodeports/{port}" for port in ports)))
+    return frozenset((*(ip_claim(ip) for ip in ips), *(port_claim(port) for port in ports)))
+
+
+def ip_claim(ip: str) -> str:
+    return f"{_IP_CLAIMS}{ip}"
+
+
+def port_claim(port: int) -> str:
+    return f"{_PORT_CLAIMS}{port}"
+
+
+def cluster_ips(service: Mapping[str, Any]) -> list[str]:
+    """As the service has them, valid or not; none of a headless service."""
+    spec = service.get("spec") or {}
+    # a service of a cluster before 1.20 has the one address alone
+    stated = spec.get("clusterIPs") or (spec.get("clusterIP"),)
+    return [ip for ip in stated if ip and ip != "None"]
+
+
+def canonical(ip: str) -> str:
+    """The one form of an address of which claims and objects have their names; "" for what is no address, as somebody may have written
+    into the store."""
+    parsed = formats.parse_ip(ip)
+    return "" if parsed is None else str(parsed)
 
 
 def _held(service: Mapping[str, Any]) -> tuple[set[str], set[int]]:
     spec = service.get("spec") or {}
-    # a service of a cluster before 1.20 has the one address alone
-    stated = spec.get("clusterIPs") or (spec.get("clusterIP"),)
-    ips = {str(ipaddress.ip_address(ip)) for ip in stated if ip and ip != "None"}
+    ips = {canonical(ip) for ip in cluster_ips(service)} - {""}
     ports = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
     if spec.get("healthCheckNodePort"):
         ports.add(spec["healthCheckNodePort"])
