@@ -141,6 +141,9 @@ class _FieldPath(_Path):
         self.struct = struct
 
 
+_STRING = Type(shape=Shape.STRING)
+
+
 class _Walk:
     """One object's decoding. ``error`` is the first type error; the walk goes on after it, as Go's does, but its result is void."""
 
@@ -171,6 +174,8 @@ class _Walk:
             if raw is None:
                 continue
             decoded = self.value(field, raw, here)
+            if decoded is None:
+                continue  # one of a definition's unions that holds nothing
             if not decoded and (field.zero_is_absent or self._is_left_out(type_, field, key)):
                 out.pop(key, None)
                 if _resets_managed_fields(path, key, raw):
@@ -262,14 +267,30 @@ class _Walk:
         return self._wrong(type_, raw, path, word=f"number {_literal(raw)}")
 
     def _any(self, type_: Type, raw: Any) -> Any:
-        if type_.element is not None and isinstance(raw, dict):
-            # a schema or something else: the schema's own decoder is not a strict one
-            inner = _Walk()
-            decoded = inner.struct(type_.element, raw, None)
-            if inner.error:
-                self._fail(inner.error)
-            return decoded
+        if type_.element is not None:
+            return self._schema_union(type_, type_.element, raw)
         return plain(raw) if isinstance(raw, (dict, list)) else raw
+
+    def _schema_union(self, type_: Type, schema: Type, raw: Any) -> Any:
+        """A schema or something else (apiextensions ``v1/marshal.go``). The schema's own decoder is not a strict one. What is neither is
+        an error only beside a bool; elsewhere it is nothing, which is None."""
+        if type_.go_name == "JSONSchemaPropsOrBool" and not isinstance(raw, (dict, bool)):
+            self._fail("boolean or JSON schema expected")
+            return None
+        if isinstance(raw, bool):
+            return raw if type_.go_name == "JSONSchemaPropsOrBool" else None
+        if not isinstance(raw, (dict, list)):
+            return None
+        inner = _Walk()
+        decoded: Any
+        if isinstance(raw, dict):
+            decoded = inner.struct(schema, raw, None)
+        else:
+            element = _STRING if type_.go_name == "JSONSchemaPropsOrStringArray" else schema
+            decoded = [inner._item(element, item, _Path(None, position)) for position, item in enumerate(raw)]
+        if inner.error:
+            self._fail(inner.error)
+        return decoded
 
     def _special(self, type_: Type, raw: Any) -> Any:
         """Types with a decoder of their own, whose errors do not name the field."""

@@ -268,6 +268,37 @@ def test_schemas_in_unions_lose_unknown_fields_silently() -> None:
     assert decoded.strict_errors == ('unknown field "spec.versions[0].schema.openAPIV3Schema.strange"',)
 
 
+def a_definition(**schema: Any) -> Any:
+    return {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"properties": {"a": schema}}}}]}}
+
+
+DEFINITION = ("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+
+@pytest.mark.parametrize(
+    ("field", "said", "text"),
+    [
+        ("additionalProperties", "yes", "boolean or JSON schema expected"),
+        ("additionalItems", [], "boolean or JSON schema expected"),
+        ("items", ["x"], "json: cannot unmarshal string into Go value of type v1.JSONSchemaProps"),
+        ("items", {"type": 1}, "json: cannot unmarshal number into Go struct field JSONSchemaProps.type of type string"),
+        ("dependencies", {"a": [1]}, "json: cannot unmarshal number into Go value of type string"),
+    ],
+)
+def test_what_is_neither_a_schema_nor_the_other_of_a_union_is_refused(field: str, said: Any, text: str) -> None:
+    assert refusal(DEFINITION, a_definition(**{field: said})).endswith(text)
+
+
+@pytest.mark.parametrize("said", ["x", 1, True, 1.5])
+def test_items_that_are_no_schema_are_none(said: Any) -> None:
+    assert decode(DEFINITION, a_definition(type="array", items=said)).obj == decode(DEFINITION, a_definition(type="array")).obj
+
+
+def test_a_dependency_that_is_nothing_is_left_out_of_no_map() -> None:
+    decoded = decode(DEFINITION, a_definition(dependencies={"a": "x", "b": ["c"]})).obj
+    assert decoded["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["a"]["dependencies"] == {"a": None, "b": ["c"]}
+
+
 @pytest.mark.parametrize(
     ("body", "text"),
     [
