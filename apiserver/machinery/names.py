@@ -31,6 +31,8 @@ NameRule: TypeAlias = Callable[[str, bool], list[str]]
 
 _DNS1123_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS1123_SUBDOMAIN = _DNS1123_LABEL + r"(\." + _DNS1123_LABEL + ")*"
+_UNDERSCORED_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_UNDERSCORED_SUBDOMAIN = _UNDERSCORED_LABEL + r"(\." + _UNDERSCORED_LABEL + ")*"
 _DNS1035_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = "(" + _QUALIFIED_NAME + ")?"
@@ -43,6 +45,7 @@ _CONFIG_MAP_KEY = "[-._a-zA-Z0-9]+"
 
 _dns1123_label = re.compile(_DNS1123_LABEL).fullmatch
 _dns1123_subdomain = re.compile(_DNS1123_SUBDOMAIN).fullmatch
+_underscored_subdomain = re.compile(_UNDERSCORED_SUBDOMAIN).fullmatch
 _dns1035_label = re.compile(_DNS1035_LABEL).fullmatch
 _qualified_name = re.compile(_QUALIFIED_NAME).fullmatch
 _label_value = re.compile(_LABEL_VALUE).fullmatch
@@ -113,6 +116,22 @@ def _subdomain(value: str, too_long: Callable[[int], str]) -> list[str]:
 
 def dns1123_subdomain(value: str) -> list[str]:
     return _subdomain(value, _too_many_characters)
+
+
+def dns1123_subdomain_with_underscores(value: str) -> list[str]:
+    """The domains in which a pod's resolver searches. Until 1.33 the expression shown is that of a subdomain without underscores
+    (apimachinery ``IsDNS1123SubdomainWithUnderscore`` of v0.33 and v0.34)."""
+    errors = []
+    if byte_length(value) > DNS1123_SUBDOMAIN_MAX_LENGTH:
+        errors.append(_too_many_characters(DNS1123_SUBDOMAIN_MAX_LENGTH))
+    if not _underscored_subdomain(value):
+        message = (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
+            "and must start and end with an alphanumeric character"
+        )
+        shown = _UNDERSCORED_SUBDOMAIN if release.since(34) else _DNS1123_SUBDOMAIN
+        errors.append(regex_message(message, shown, "example.com"))
+    return errors
 
 
 def dns1035_label(value: str) -> list[str]:
@@ -297,12 +316,18 @@ def _dns1035_label_rule(name: str, prefix: bool) -> list[str]:
     return dns1035_label(_mask_trailing_dash(name) if prefix else name)
 
 
+def _service_rule(name: str, prefix: bool) -> list[str]:
+    """Any DNS label since 1.36, where RelaxedServiceNameValidation is on by default (KEP-5311); a name of RFC 1035 before."""
+    return _dns_label_rule(name, prefix) if release.since(36) else _dns1035_label_rule(name, prefix)
+
+
 #: what ``metadata.name`` must pass, by the name that a kind's strategy gives; the second argument is True for ``generateName``
 NAME_RULES: Mapping[str, NameRule] = MappingProxyType(
     {
         "dns_subdomain": _dns_subdomain_rule,
         "dns_label": _dns_label_rule,
         "dns_1035_label": _dns1035_label_rule,
+        "service": _service_rule,
         "path_segment": path_segment,
     }
 )

@@ -447,6 +447,8 @@ class Store:
         elif rules is not None:
             errors = errors + await _validated(context, partial(rules.validate_update, context, new, old))
         if errors:
+            errors = _without_kept_addresses(errors, old)
+        if errors:
             raise status.invalid(self.info.group, self.info.kind, name, errors)
         before.drop_empty_metadata(metadata)
         for text in strategy.warnings(new, old) if subresource != STATUS else ():
@@ -563,6 +565,12 @@ async def _validated(context: StrategyContext, check: Callable[[], list[FieldErr
         return check()
 
     return await long_runs.patiently(work)
+
+
+def _without_kept_addresses(errors: list[FieldError], old: Object) -> list[FieldError]:
+    from apiserver.registry.validation import formats
+
+    return formats.without_kept(errors, old)
 
 
 def _undo(context: StrategyContext) -> None:

@@ -11,13 +11,13 @@ import tempfile
 from pathlib import Path
 
 from tests.e2e.server_process import ServerProcess
-from tests.golden.test_golden import CUSTOM_FLAGS, FLAGS, HERE, RATCHET, flags_of, replay
+from tests.golden.test_golden import CUSTOM_FLAGS, FLAGS, HERE, OLDEST_FLAGS, RATCHET, flags_of, replay
 
 
 def main() -> None:
     areas = sys.argv[1:] or sorted(path.stem for path in HERE.glob("*.json") if path.stem != "ratchet")
     numbers = dict(RATCHET)
-    for flags in (CUSTOM_FLAGS, FLAGS):
+    for flags in (CUSTOM_FLAGS, FLAGS, OLDEST_FLAGS):
         chosen = [area for area in areas if flags_of(area) == flags]
         if chosen:
             with tempfile.TemporaryDirectory() as directory:

@@ -15,7 +15,7 @@ _HEADLESS_LABEL = "service.kubernetes.io/headless"
 
 
 class ServiceStrategy(Strategy):
-    name_rule = "dns_1035_label"
+    name_rule = "service"
     selectable_field_names = frozenset(("spec.clusterIP", "spec.type"))
 
     def default(self, obj: Object) -> None:

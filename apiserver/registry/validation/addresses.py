@@ -24,7 +24,7 @@ _NOTHING: Part = {}
 
 def not_special(out: Errors, path: str, address: str) -> None:
     """An address that traffic can be sent to: not unspecified, loopback or link-local."""
-    ip = formats.parse_ip(address)
+    ip = formats.parse_legacy_ip(address)
     if ip is None:
         out.append(invalid(path, address, "must be a valid IP address"))
         return
@@ -124,10 +124,11 @@ def _slice_endpoint(out: Errors, path: str, endpoint: Part, kind: str) -> None:
     for i, address in each(out, addresses):
         at = f"{path}.addresses[{i}]"
         if kind in ("IPv4", "IPv6"):
-            ip = formats.parse_ip(address)
+            ip = formats.parse_legacy_ip(address)
             if ip is None or f"IPv{ip.version}" != kind:
                 out.append(invalid(at, address, f"must be a valid {kind} address"))
             else:
+                checked(out, at, address, formats.ip_address)
                 not_special(out, at, address)
         elif kind == "FQDN":
             checked(out, at, address, names.dns1123_subdomain)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apiserver.machinery import names
+from apiserver.machinery import names, release
 from apiserver.machinery.field_errors import FieldError, duplicate, invalid, invalid_unshown, not_supported, required, too_long, too_many
 from apiserver.registry.validation import cron_schedule, job_indexes, pods
 from apiserver.registry.validation.common import (
@@ -240,7 +240,7 @@ def _success_rule(out: Errors, path: str, rule: Part, completions: int) -> None:
 
 
 #: what of a suspended job's template may change until its pods are started: where they run
-_SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
+_SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "affinity")
 
 
 def job_update(new: Part, old: Part) -> list[FieldError]:
@@ -250,13 +250,24 @@ def job_update(new: Part, old: Part) -> list[FieldError]:
     _completions(out, have, had)
     immutable(out, "spec.selector", have.get("selector"), had.get("selector"))
     template = have.get("template")
-    if had.get("suspend") and not (old.get("status") or _NOTHING).get("startTime"):
+    if _may_be_placed(had, old.get("status") or _NOTHING):
         template = _with_old_scheduling(template or _NOTHING, had.get("template") or _NOTHING)
     if not equal(template, had.get("template")):
         out.append(invalid("spec.template", have.get("template"), "field is immutable"))
     for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
         immutable(out, f"spec.{field}", have.get(field), had.get(field))
     return out
+
+
+def _may_be_placed(spec: Part, status: Part) -> bool:
+    """Whether no pod of the job was made of its template. Since 1.36 a job that was started and suspended is as good when its pods are
+    gone (MutableSchedulingDirectivesForSuspendedJobs, KEP-5440)."""
+    if not spec.get("suspend"):
+        return False
+    if not release.since(36):
+        return not status.get("startTime")
+    suspended = any(c.get("type") == "Suspended" and c.get("status") == "True" for c in status.get("conditions") or ())
+    return not status.get("active") and (suspended or not status.get("startTime"))
 
 
 def _completions(out: Errors, have: Part, had: Part) -> None:
@@ -271,9 +282,17 @@ def _completions(out: Errors, have: Part, had: Part) -> None:
 
 
 def _with_old_scheduling(new: Part, old: Part) -> dict[str, Any]:
+    """Gates count among it since 1.27 (kubernetes 115940), what its containers ask for since 1.36, where
+    MutablePodResourcesForSuspendedJobs is on by default (KEP-5440)."""
     spec, old_spec = dict(new.get("spec") or _NOTHING), old.get("spec") or _NOTHING
     for field in _SCHEDULING_FIELDS:
         spec[field] = old_spec.get(field)
+    if release.since(27):
+        spec["schedulingGates"] = old_spec.get("schedulingGates")
+    for kind in ("containers", "initContainers") if release.since(36) else ():
+        found, had = spec.get(kind) or (), old_spec.get(kind) or ()
+        if found and len(found) == len(had):
+            spec[kind] = [{**c, "resources": o.get("resources")} for c, o in zip(found, had)]
     metadata, old_metadata = dict(new.get("metadata") or _NOTHING), old.get("metadata") or _NOTHING
     for field in ("labels", "annotations"):
         metadata[field] = old_metadata.get(field)
@@ -289,7 +308,8 @@ def cron_job(obj: Part) -> list[FieldError]:
 
 
 def cron_job_update(obj: Part, old: Part | None) -> list[FieldError]:
-    """The length of the name counts only for new ones; a zone in the schedule stays where it was."""
+    """The length of the name counts only for new ones; a zone in the schedule stays where it was. Until 1.28 a new one may have it as well,
+    with a warning (kubernetes 116252, 1.29)."""
     out: Errors = []
     spec = obj.get("spec") or _NOTHING
     schedule = spec.get("schedule") or ""
@@ -304,7 +324,7 @@ def cron_job_update(obj: Part, old: Part | None) -> list[FieldError]:
             if spec.get("timeZone") is not None:
                 words = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
                 out.append(invalid("spec.schedule", schedule, words))
-            elif "TZ" not in had:
+            elif "TZ" not in had and release.since(29):
                 words = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
                 out.append(invalid("spec.schedule", schedule, words))
     nonnegative(out, "spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))

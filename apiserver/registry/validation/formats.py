@@ -5,13 +5,23 @@ from __future__ import annotations
 import functools
 import ipaddress
 import re
+from typing import TypeAlias
 
-from apiserver.machinery import names
+import orjson
+
+from apiserver.machinery import names, release
+from apiserver.machinery.field_errors import FieldError
+from apiserver.machinery.objects import Object
 
 INT32_MAX = 2**31 - 1
 
 #: RFC 3986 ``path`` characters that Kubernetes takes in a domain-prefixed path
 _PATH_SEGMENT = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
+
+#: zeros that begin a number of several digits
+_LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])|(?<=:)0+(?=[0-9]+\.)")
+#: of a prefix length; Go reads no longer numbers either
+_BITS_DIGITS_MAX = 8
 
 #: long-lived answers of checks that see the same few strings over and over (label keys, container names)
 _CACHED_MAX = 4096
@@ -31,11 +41,50 @@ def inclusive_range(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"
 
 
+NO_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+NO_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_ZEROS, _MAPPED = "must not have leading 0s", "must not be an IPv4-mapped IPv6 address"
+_CIDR_ZEROS = "must not have leading 0s in IP or prefix length"
+_CIDR_MAPPED = "must not have an IPv4-mapped IPv6 address"
+_CIDR_BITS = "must not have bits set beyond the prefix length"
+#: what is said of addresses that were right once
+_STRICTER = frozenset((_ZEROS, _MAPPED, _CIDR_ZEROS, _CIDR_MAPPED, _CIDR_BITS))
+
+IpAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
 def ip_address(value: str) -> list[str]:
-    return [] if parse_ip(value) is not None else ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    """Of the fields that are older than the strict rules. What several programs read in several ways is refused since 1.36, where
+    StrictIPCIDRValidation is on by default (KEP-4858; words of apimachinery ``parseIP``)."""
+    found = parse_legacy_ip(value)
+    if found is None:
+        return [NO_IP]
+    if not release.since(36):
+        return []
+    if parse_ip(value) is None:
+        return [_ZEROS]
+    return [_MAPPED] if _is_mapped(found) else []
 
 
-def parse_ip(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _is_mapped(address: IpAddress) -> bool:
+    return address.version == 6 and address.ipv4_mapped is not None
+
+
+def without_kept(errors: list[FieldError], old: Object) -> list[FieldError]:
+    """The errors of an update, but for addresses that were right when they were written and are in the old object already."""
+    if not any(error.detail in _STRICTER for error in errors):
+        return errors
+    had = orjson.dumps(old).decode()
+    return [error for error in errors if error.detail not in _STRICTER or orjson.dumps(error.value).decode() not in had]
+
+
+def parse_legacy_ip(value: str) -> IpAddress | None:
+    """The same, with zeros before the numbers of an IPv4 address, which count for nothing (``ParseIPSloppy`` of k8s.io/utils)."""
+    return parse_ip(_LEADING_ZEROS.sub("", value) if "." in value else value)
+
+
+def parse_ip(value: str) -> IpAddress | None:
     """The address that ``value`` spells; scoped IPv6 addresses are none (Go's ``net.ParseIP``)."""
     try:
         return None if "%" in value else ipaddress.ip_address(value)
@@ -44,16 +93,29 @@ def parse_ip(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None
 
 
 def cidr(value: str) -> list[str]:
-    return [] if parse_cidr(value) is not None else ["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]
+    """As ``ip_address``, of networks (apimachinery ``parseCIDR``)."""
+    network = parse_cidr(value)
+    if network is None:
+        return [NO_CIDR]
+    if not release.since(36):
+        return []
+    address, _, bits = value.partition("/")
+    found = parse_ip(address)
+    if found is None or bits != str(int(bits)):
+        return [_CIDR_ZEROS]
+    if _is_mapped(found):
+        return [_CIDR_MAPPED]
+    return [] if found == network.network_address else [_CIDR_BITS]
 
 
-def parse_cidr(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+def parse_cidr(value: str) -> IpNetwork | None:
     """The network that ``value`` lies in; the mask must be given as a number of bits."""
     address, slash, bits = value.partition("/")
-    if not slash or not bits.isdigit() or parse_ip(address) is None:
+    found = parse_legacy_ip(address)
+    if not slash or not bits.isascii() or not bits.isdigit() or found is None or len(bits) > _BITS_DIGITS_MAX:
         return None
     try:
-        return ipaddress.ip_network(value, strict=False)
+        return ipaddress.ip_network((found, int(bits)), strict=False)
     except ValueError:
         return None
 

@@ -100,7 +100,8 @@ def _backend(out: Errors, path: str, backend: Part) -> None:
         if not name:
             out.append(required(f"{path}.service.name"))
         else:
-            checked(out, f"{path}.service.name", name, names.dns1035_label)
+            # as the names of services themselves
+            checked(out, f"{path}.service.name", name, lambda text: names.NAME_RULES["service"](text, False))
         if port.get("name") and port.get("number"):
             out.append(invalid(path, "", "cannot set both port name & port number"))
         elif port.get("name"):
@@ -233,13 +234,13 @@ def _ip_block(out: Errors, path: str, block: Part) -> None:
         out.append(required(f"{path}.cidr"))
         return
     network = formats.parse_cidr(text)
+    out.extend(invalid(f"{path}.cidr", text, message) for message in formats.cidr(text))
     if network is None:
-        out.extend(invalid(f"{path}.cidr", text, message) for message in formats.cidr(text))
         return
     for i, entry in each(out, block.get("except") or ()):
         hole = formats.parse_cidr(entry)
+        out.extend(invalid(f"{path}.except[{i}]", entry, message) for message in formats.cidr(entry))
         if hole is None:
-            out.extend(invalid(f"{path}.except[{i}]", entry, message) for message in formats.cidr(entry))
             return
         inside = hole.version == network.version and hole.network_address in network
         if not inside or network.prefixlen >= hole.prefixlen:
@@ -294,11 +295,10 @@ def _distinct_families(out: Errors, path: str, cidrs: Sequence[str]) -> None:
     if len(cidrs) > 2 or (len(cidrs) == 2 and len({":" in c for c in cidrs}) != 2):
         out.append(invalid(path, list(cidrs), "may only hold up to 2 values, one for each IP family"))
     for i, text in each(out, cidrs):
-        found = formats.cidr(text)
-        for message in found:
-            out.append(invalid(f"{path}[{i}]", text, message))
         network = formats.parse_cidr(text)
-        if network is not None and str(network) != text:
+        if network is None:
+            out.append(invalid(f"{path}[{i}]", text, formats.NO_CIDR))
+        elif str(network) != text:
             out.append(invalid(f"{path}[{i}]", text, f"must be in canonical form: {network}"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apiserver.machinery import names
+from apiserver.machinery import names, release
 from apiserver.machinery.field_errors import FieldError, forbidden, invalid, not_supported, required
 from apiserver.registry.validation import formats, quantities, spec_diff
 from apiserver.registry.validation.common import Errors, checked, equal, immutable, label_selector, labels
@@ -111,8 +111,11 @@ def update(new: Part, old: Part) -> list[FieldError]:
         out.append(forbidden("spec", f"{_IMMUTABLE}\n{spec_diff.describe(had, kept)}"))
     if quantities.amount(size) < quantities.amount(old_size):
         # A request may come back down after a failed expansion, but never to what the volume already has.
+        # Until 1.31 it never may (RecoverVolumeExpansionFailure is on by default since 1.32, KEP-1790).
         actual = ((old.get("status") or _NOTHING).get("capacity") or _NOTHING).get("storage")
-        if quantities.amount(size) <= quantities.amount(actual):
+        if not release.since(32):
+            out.append(forbidden("spec.resources.requests.storage", "field can not be less than previous value"))
+        elif quantities.amount(size) <= quantities.amount(actual):
             out.append(forbidden("spec.resources.requests.storage", "field can not be less than status.capacity"))
     immutable(out, "volumeMode", have.get("volumeMode"), had.get("volumeMode"))
     _attributes_class(out, have.get("volumeAttributesClassName"), had.get("volumeAttributesClassName"), old.get("status") or _NOTHING)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apiserver.machinery import names
+from apiserver.machinery import names, release
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from apiserver.registry.validation import containers, formats, pod_platform, quantities, scheduling, security, spec_diff, volumes
 from apiserver.registry.validation.common import Errors, checked, each, equal, labels, one_of
@@ -153,11 +153,18 @@ def _dns_config(out: Errors, path: str, config: Part | None, policy: str | None)
         words = f"must not have more than {DNS_SEARCH_CHARACTERS_MAX} characters (including spaces) in the search list"
         out.append(invalid(f"{path}.searches", searches, words))
     for i, search in each(out, searches):
-        if search != ".":
-            checked(out, f"{path}.searches[{i}]", search.removesuffix("."), names.dns1123_subdomain)
+        _search_domain(out, f"{path}.searches[{i}]", search)
     for i, option in each(out, config.get("options") or ()):
         if not option.get("name"):
             out.append(required(f"{path}.options[{i}]", "must not be empty"))
+
+
+def _search_domain(out: Errors, path: str, search: str) -> None:
+    """A dot alone, and underscores, since 1.33, where RelaxedDNSSearchValidation is on by default (KEP-4427)."""
+    if not release.since(33):
+        checked(out, path, search.removesuffix("."), names.dns1123_subdomain)
+    elif search != ".":
+        checked(out, path, search.removesuffix("."), names.dns1123_subdomain_with_underscores)
 
 
 def pod(out: Errors, obj: Part) -> None:
@@ -270,7 +277,8 @@ def _removed_gates(out: Errors, new: Sequence[Part], old: Sequence[Part]) -> Non
 
 
 def _without_updatable(out: Errors, have: Part, had: Part) -> dict[str, Any]:
-    """The new spec with the old values of the fields that an update may change."""
+    """The new spec with the old values of the fields that an update may change; of a pod that is gated, since 1.27, where it may be put
+    more narrowly (KEP-3838)."""
     munged = dict(have)
     for kind in ("containers", "initContainers"):
         if old := had.get(kind):
@@ -280,7 +288,7 @@ def _without_updatable(out: Errors, have: Part, had: Part) -> dict[str, Any]:
     grace, old_grace = have.get("terminationGracePeriodSeconds"), had.get("terminationGracePeriodSeconds")
     if grace == 1 and old_grace is not None and old_grace < 0:
         munged["terminationGracePeriodSeconds"] = old_grace
-    if had.get("schedulingGates"):
+    if had.get("schedulingGates") and release.since(27):
         selector, old_selector = have.get("nodeSelector") or {}, had.get("nodeSelector") or {}
         if not old_selector.items() <= selector.items():
             words = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"

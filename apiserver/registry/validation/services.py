@@ -155,7 +155,8 @@ def cluster_ips(out: Errors, spec: Part) -> None:
                 bad = True
                 out.append(invalid(path, ips, "'None' must be the first and only value"))
             continue
-        for message in formats.ip_address(address):
+        # the allocators take no address that is spelled otherwise, in no release
+        for message in formats.ip_address(address) if formats.parse_ip(address) else (formats.NO_IP,):
             bad = True
             out.append(invalid(f"{path}[{i}]", address, message))
     if len(ips) > 2:

@@ -90,6 +90,18 @@ LATER = (
         r"a (lowercase RFC 1123|DNS-1123) label must consist",
         r"must not contain dots",
     ),
+    Later(
+        "1.33",
+        "pods may search in names with underscores",
+        r"searches\[\d+\] .*subdomain must consist",
+        r"searches\[\d+\] .*'_', '-' or '\.'",
+    ),
+    Later(
+        "1.36",
+        "names of services may begin with a digit",
+        r"^(metadata|spec\..*service)\.name .*a DNS-1035 label must consist",
+        r"^(metadata|spec\..*service)\.name .*a lowercase RFC 1123 label must consist",
+    ),
     Later("1.34", "environment variables come from files too", r"env\[\d+\]\.valueFrom .*`secretKeyRef`$", r"`fileKeyRef`"),
 )
 
