@@ -29,7 +29,7 @@ def self_subject_review(body: objects.Object, user: UserInfo) -> objects.Object:
     return {
         "kind": "SelfSubjectReview",
         "apiVersion": body.get("apiVersion") or GROUP_VERSION,
-        "metadata": {"creationTimestamp": None},
+        "metadata": objects.unstored_metadata(),
         "status": {"userInfo": user_to_json(user)},
     }
 
@@ -56,7 +56,7 @@ def token_review(body: objects.Object, tokens: TokenAuthenticator) -> objects.Ob
     return {
         "kind": "TokenReview",
         "apiVersion": body.get("apiVersion") or GROUP_VERSION,
-        "metadata": {"creationTimestamp": None},
+        "metadata": objects.unstored_metadata(),
         "spec": spec,
         "status": answer,
     }

@@ -58,7 +58,7 @@ def create_token(
     return {
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",
-        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": None},
+        "metadata": objects.unstored_metadata(name=name, namespace=namespace),
         "spec": spec,
         "status": {"token": token, "expirationTimestamp": expires_at.strftime("%Y-%m-%dT%H:%M:%SZ")},
     }

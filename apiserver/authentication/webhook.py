@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication
 from apiserver.authentication.user import UserInfo, check_encodable
+from apiserver.machinery import objects
 from apiserver.outbound.json_client import OutboundError
 from apiserver.request.unanswered import RemoteAnswers
 
@@ -86,7 +87,7 @@ class WebhookTokenAuthenticator:
         spec: dict[str, Any] = {"token": token}
         if audiences:
             spec["audiences"] = list(audiences)
-        review = {"kind": "TokenReview", "apiVersion": self._api_version, "metadata": {"creationTimestamp": None}, "spec": spec}
+        review = {"kind": "TokenReview", "apiVersion": self._api_version, "metadata": objects.unstored_metadata(), "spec": spec}
         try:
             return _read(await self._review(review))
         except OutboundError as error:

@@ -77,7 +77,7 @@ def self_subject_rules_review(
     return {
         "kind": "SelfSubjectRulesReview",
         "apiVersion": body.get("apiVersion") or GROUP_VERSION,
-        "metadata": {"creationTimestamp": None},
+        "metadata": objects.unstored_metadata(),
         "spec": {},
         "status": answer,
     }
@@ -114,7 +114,7 @@ def _answer(kind: str, body: objects.Object, spec: dict[str, Any], user: UserInf
         answer["reason"] = reason
     if problems:
         answer["evaluationError"] = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-    metadata: dict[str, Any] = {"creationTimestamp": None}
+    metadata = objects.unstored_metadata()
     if objects.namespace(body):
         metadata["namespace"] = objects.namespace(body)
     if objects.metadata(body).get("managedFields"):

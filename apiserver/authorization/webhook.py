@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from apiserver.authorization.authorizer import Attributes, Decision, EvaluationError
+from apiserver.machinery import objects
 from apiserver.outbound.json_client import OutboundError
 from apiserver.request.unanswered import RemoteAnswers
 
@@ -98,7 +99,7 @@ class WebhookAuthorizer:
         if policy.version == "v1beta1":
             spec = {("group" if key == "groups" else key): value for key, value in spec.items()}
         api_version = f"authorization.k8s.io/{policy.version}"
-        body = {"kind": "SubjectAccessReview", "apiVersion": api_version, "metadata": {"creationTimestamp": None}, "spec": spec}
+        body = {"kind": "SubjectAccessReview", "apiVersion": api_version, "metadata": objects.unstored_metadata(), "spec": spec}
         body["status"] = {"allowed": False}
         try:
             said = _read(await self._review(body))

@@ -14,7 +14,7 @@ from apiserver.handlers import forms, pod_subresources, response
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
-from apiserver.machinery import status
+from apiserver.machinery import objects, status
 from apiserver.machinery import table as tables
 from apiserver.machinery.objects import Object
 from apiserver.request import body as request_body
@@ -89,7 +89,7 @@ class VirtualResources:
             raise status.not_found("", "componentstatuses", name)
         negotiated = negotiate(context.headers, context.query, list_of_objects=not name)
         condition = {"type": "Healthy", "status": "True", "message": "ok"}
-        etcd: Object = {"metadata": {"name": "etcd-0", "creationTimestamp": None}, "conditions": [condition]}
+        etcd: Object = {"metadata": objects.unstored_metadata(name="etcd-0"), "conditions": [condition]}
         answer: Object
         if negotiated.form is Form.TABLE:
             printer = columns.printer_for(info, minor_of(self._schemas.kubernetes_version))

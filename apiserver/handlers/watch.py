@@ -16,7 +16,7 @@ from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.selection import selection_of
 from apiserver.machinery import resource_version
-from apiserver.machinery.objects import Object
+from apiserver.machinery.objects import Object, unstored_metadata
 from apiserver.machinery.status import StatusError
 from apiserver.machinery.table import IncludeObject
 from apiserver.objectstore.cache_watcher import Bookmark, CacheWatcher
@@ -272,9 +272,9 @@ class _Stream:
 
     def _bookmark(self, bookmark: Bookmark) -> bytes:
         info = self.scope.info
-        metadata: dict[str, Any] = {"resourceVersion": str(bookmark.revision)}
-        if info.builtin:  # Go's ObjectMeta always writes it
-            metadata["creationTimestamp"] = None
+        metadata: Object = {"resourceVersion": str(bookmark.revision)}
+        if info.builtin:
+            metadata = unstored_metadata(**metadata)
         if bookmark.initial_events_end:
             metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
         obj: dict[str, Any] = {"kind": info.kind, "apiVersion": info.api_version, "metadata": metadata}

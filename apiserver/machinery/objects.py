@@ -3,12 +3,19 @@
 # no "from __future__ import annotations": it would take the name of the function below
 from typing import Any, TypeAlias
 
+from apiserver.machinery import release
+
 Object: TypeAlias = dict[str, Any]
 
 
 def metadata(obj: Object) -> Object:
     found = obj.get("metadata")
     return found if isinstance(found, dict) else {}
+
+
+def unstored_metadata(**fields: Any) -> Object:
+    """``fields``, as metadata of what is shown and never stored: with a creation of ``null``, which apimachinery omits since v0.34."""
+    return fields if release.since(34) else {**fields, "creationTimestamp": None}
 
 
 def name(obj: Object) -> str:

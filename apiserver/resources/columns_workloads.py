@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from apiserver.machinery import timestamps
+from apiserver.machinery import release, timestamps
 from apiserver.machinery.objects import Object, controller_of, get, metadata
 from apiserver.resources import cell_texts as texts
 from apiserver.resources.columns import AGE, NAME, Dated, Printer, age, column, name, printer, since
@@ -297,12 +297,17 @@ def _targets(spec: Object, status: Object) -> str:
     if not metrics and spec.get("targetCPUUtilizationPercentage") is not None:
         # the first version knows this metric alone
         now = status.get("currentCPUUtilizationPercentage")
-        return f"cpu: {texts.UNKNOWN if now is None else f'{now}%'}/{spec['targetCPUUtilizationPercentage']}%"
+        return f"{_metric_label('cpu')}{texts.UNKNOWN if now is None else f'{now}%'}/{spec['targetCPUUtilizationPercentage']}%"
     if not metrics:
         return texts.NONE
     parts = [_target(metric, current[i] if i < len(current) else {}) for i, metric in enumerate(metrics)]
     text = ", ".join(parts[:_TARGETS_MAX])
     return f"{text} + {len(parts) - _TARGETS_MAX} more..." if len(parts) > _TARGETS_MAX else text
+
+
+def _metric_label(name: str) -> str:
+    """Which resource a target is about: told since 1.30 (kubernetes/kubernetes#122804)."""
+    return f"{name}: " if release.since(30) else ""
 
 
 def _target(metric: Object, current: Object) -> str:
@@ -313,7 +318,7 @@ def _target(metric: Object, current: Object) -> str:
     wanted = get(metric, field, "target", default={})
     found = get(current, field, "current", default={})
     if type_ in ("Resource", "ContainerResource"):
-        label = f"{get(metric, field, 'name', default='')}: "
+        label = _metric_label(get(metric, field, "name", default=""))
         if wanted.get("averageValue") is not None:
             return f"{label}{found.get('averageValue') or texts.UNKNOWN}/{wanted['averageValue']}"
         used, utilization = found.get("averageUtilization"), wanted.get("averageUtilization")

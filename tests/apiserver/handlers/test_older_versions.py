@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from apiserver.schemas.pruning import drop_unknown
 from apiserver.schemas.schema_set import SchemaSet
 from tests.apiserver.api import APPLY, STRATEGIC, config_in, running
@@ -12,6 +14,8 @@ from tests.fakes.memory_kv import MemoryKV
 
 PODS = "/api/v1/namespaces/ns-a/pods"
 JOBS = "/apis/batch/v1/namespaces/ns-a/jobs"
+SCALERS = "/apis/autoscaling/v1/namespaces/ns-a/horizontalpodautoscalers"
+TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
 CONTAINERS = [{"name": "c", "image": "i"}]
 
 
@@ -31,6 +35,31 @@ async def test_what_defaults_and_status_know_of_later_versions_is_left_out(tmp_p
             applied: dict[str, Any] = {k: obj[k] for k in ("apiVersion", "kind")} | {"metadata": {"name": obj["metadata"]["name"]}}
             answer = await api.patch(path, applied, APPLY, query={"fieldManager": "m", "fieldValidation": "Strict"})
             assert answer.status == 200, answer.body
+
+
+@pytest.mark.parametrize(
+    ("version", "targets", "created"),
+    [
+        ("1.25", "<unknown>/80%", {"creationTimestamp": None}),
+        ("1.30", "cpu: <unknown>/80%", {"creationTimestamp": None}),
+        ("1.34", "cpu: <unknown>/80%", {}),
+    ],
+)
+async def test_answers_have_the_form_of_their_release(tmp_path: Path, version: str, targets: str, created: dict[str, Any]) -> None:
+    """What an autoscaler watches is named since 1.30, and a creation that never was is no longer ``null`` since 1.34."""
+    scaler = {"scaleTargetRef": {"kind": "Deployment", "name": "w"}, "maxReplicas": 3}
+    async with running(config_in(tmp_path, kubernetes_version=version)) as api:
+        await api.created("/api/v1/namespaces", {"metadata": {"name": "ns-a"}})
+        await api.created(SCALERS, {"metadata": {"name": "s"}, "spec": {**scaler, "targetCPUUtilizationPercentage": 80}})
+        for group_version in ("v1", "v2"):
+            table = (await api.get(SCALERS.replace("v1", group_version, 1), headers=TABLE)).json
+            assert table["rows"][0]["cells"][2] == targets
+        status = (await api.get("/api/v1/componentstatuses/etcd-0")).json
+        assert status["metadata"] == {"name": "etcd-0", **created}
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+        async with api.watch("/api/v1/namespaces/ns-a/secrets", timeoutSeconds=3, **query) as watch:
+            bookmark = (await watch.next())["object"]["metadata"]
+        assert {k: v for k, v in bookmark.items() if k not in ("resourceVersion", "annotations")} == created
 
 
 async def test_what_a_later_version_has_written_can_be_changed(tmp_path: Path) -> None:
