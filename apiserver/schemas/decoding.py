@@ -178,7 +178,7 @@ class _Walk:
                 continue  # one of a definition's unions that holds nothing
             if not decoded and (field.zero_is_absent or self._is_left_out(type_, field, key)):
                 out.pop(key, None)
-                if _resets_managed_fields(path, key, raw):
+                if raw == [] and _says_something(type_, path, key):
                     out[key] = decoded
                 continue
             if seen is not None and isinstance(decoded, dict) and isinstance(out.get(key), dict):
@@ -339,9 +339,12 @@ class _Walk:
             self.strict_errors.append(text)
 
 
-def _resets_managed_fields(path: _Path | None, key: str, raw: Any) -> bool:
-    """An empty list of the object's own managedFields has a meaning: that they be forgotten."""
-    return key == "managedFields" and raw == [] and path is not None and path.parent is None and path.part == "metadata"
+def _says_something(type_: Type, path: _Path | None, key: str) -> bool:
+    """Of an empty list: that the object's own managedFields be forgotten, or that there be no policies where a list that is left out
+    means those of the defaults (which is refused)."""
+    if key == "managedFields":
+        return path is not None and path.parent is None and path.part == "metadata"
+    return key == "policies" and type_.definition.endswith(".HPAScalingRules")
 
 
 _ZERO: dict[Shape, Any] = {

@@ -157,3 +157,27 @@ async def test_integers_beyond_64_bits_are_refused_and_those_within_survive(api:
     assert b"9223372036854775807" in created.body and b"8611686018427387904" in created.body
     patched = await api.patch(f"{revisions}/r", {"metadata": {"labels": {"a": "b"}}})
     assert b"9223372036854775807" in patched.body and b"8611686018427387904" in patched.body
+
+
+async def test_no_scaling_policies_are_not_those_of_the_defaults(api: Api) -> None:
+    """An empty list is no list that is left out."""
+    path = "/apis/autoscaling/v2/namespaces/ns-a/horizontalpodautoscalers"
+    target = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
+
+    def autoscaler(name: str, rules: dict[str, object]) -> dict[str, object]:
+        spec = {"maxReplicas": 3, "scaleTargetRef": target, "behavior": {"scaleUp": rules}}
+        return {"metadata": {"name": name}, "spec": spec}
+
+    refused = await api.post(path, autoscaler("a", {"policies": []}))
+    assert refused.status == 422
+    assert "spec.behavior.scaleUp.policies: Required value: must specify at least one Policy" in refused.message
+    await api.created(path, autoscaler("b", {"policies": None, "selectPolicy": "Min"}))
+    patched = await api.patch(f"{path}/b", {"spec": {"behavior": {"scaleDown": {"policies": []}}}})
+    assert "spec.behavior.scaleDown.policies: Required value" in patched.message
+    applied = await api.patch(
+        f"{path}/b",
+        {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **autoscaler("b", {"policies": []})},
+        "application/apply-patch+yaml",
+        query={"fieldManager": "m", "force": "true"},
+    )
+    assert applied.status == 422
