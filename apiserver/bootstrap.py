@@ -16,6 +16,7 @@ from apiserver.aggregation.registration import builtin_versions
 from apiserver.authorization import bootstrap as rbac
 from apiserver.machinery import names, objects
 from apiserver.machinery.objects import Object
+from apiserver.registry import service_addresses
 from apiserver.registry.environment import Environment
 from apiserver.registry.registry import CachedObjects, Registry
 from apiserver.registry.strategies.extension import local_condition
@@ -34,6 +35,13 @@ async def create_system_objects(registry: Registry, service_cluster_ip_range: st
     wanted += [("scheduling.k8s.io", "priorityclasses", objects.deep_copy(obj)) for obj in SYSTEM_PRIORITY_CLASSES]
     network = ipaddress.ip_network(service_cluster_ip_range.split(",")[0])
     wanted.append(("", "services", _kubernetes_service(str(network[1]), port)))
+    if service_addresses.are_objects(registry):
+        cidrs = [text.strip() for text in service_cluster_ip_range.split(",")]
+        address = service_addresses.ip_address(registry, str(network[1]), "default", "kubernetes")
+        wanted += [
+            (service_addresses.GROUP, service_addresses.CIDRS, service_addresses.default_cidr(registry, cidrs)),
+            (service_addresses.GROUP, service_addresses.ADDRESSES, address),
+        ]
     local = {"conditions": [local_condition(registry.env.clock.text())]}
     api_services = priorities.builtin(builtin_versions(registry))
     wanted += [(priorities.GROUP, priorities.RESOURCE, {**obj, "status": local}) for obj in api_services.values()]

@@ -51,7 +51,7 @@ from apiserver.objectstore.interface import EncryptionError, ObjectStoreError, S
 from apiserver.objectstore.measured_kv import MeasuredKV
 from apiserver.objectstore.object_store import Census, ObjectStore
 from apiserver.objectstore.read_only_kv import ReadOnlyKV
-from apiserver.registry import service_allocators, strategies
+from apiserver.registry import service_addresses, service_allocators, strategies
 from apiserver.registry.environment import Environment
 from apiserver.registry.field_managers import SchemaFieldManagers
 from apiserver.registry.quota_status import QuotaStatus
@@ -128,6 +128,9 @@ class ApiServer:
         self.env.namespaces = self.registry.storage("", "namespaces")
         services = self.registry.storage("", "services")
         services.claims_of, services.claim_folders = service_allocators.claims_of, service_allocators.CLAIM_FOLDERS
+        if service_addresses.are_objects(self.registry):
+            services.claims_of = service_allocators.claims_with_objects_of
+            services.claim_object = functools.partial(service_addresses.claim_object, self.registry)
         self.local_services = LocalRegistration(self.registry, (errors.StoreError,))
         self.definitions = DefinitionRegistrar(self.registry, self.schemas, (errors.StoreError,), self.local_services.definition_changed)
         self.access: Access = build_access(config, self.registry)

@@ -11,21 +11,25 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Awaitable, Callable
 
 from apiserver.bootstrap import prepared
 from apiserver.machinery import objects, timestamps
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.interface import KeyExistsError, ObjectStoreError
-from apiserver.registry import service_findings
+from apiserver.registry import service_addresses, service_findings
 from apiserver.registry.registry import Registry
-from apiserver.registry.service_allocators import MemoryServiceAllocators
+from apiserver.registry.service_allocators import IP_CLAIMS, MemoryServiceAllocators, ip_claim
 from apiserver.registry.service_findings import Finding, Ranges
+from apiserver.service_cidrs import ServiceCidrs
 
 logger = logging.getLogger(__name__)
 
 #: kube-apiserver's, between two looks
 PERIOD_SECONDS = 180.0
+#: after a look that the store did not answer
+RETRY_SECONDS = 10.0
+#: a burst of changes is looked at once
+SETTLE_SECONDS = 0.05
 #: Events of one look: a change of the range would otherwise write one for every service. The others are told at later looks.
 EVENTS_MAX = 200
 
@@ -33,41 +37,59 @@ EVENTS_MAX = 200
 class ServiceRepair:
     """``run`` as long as the server serves. ``passing``: errors of the store that are gone over."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        allocators: MemoryServiceAllocators,
-        passing: tuple[type[Exception], ...] = (),
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, registry: Registry, allocators: MemoryServiceAllocators, passing: tuple[type[Exception], ...] = ()) -> None:
+        self._registry = registry
         self._services = registry.storage("", "services")
         self._allocators = allocators
         self._passing: tuple[type[Exception], ...] = (ObjectStoreError, *passing)
-        self._sleep = sleep
         self._events = _Events(registry)
+        self._changed = asyncio.Event()
+        #: None: before 1.33 the ranges are those of the flags alone, and no objects
+        self._cidrs: ServiceCidrs | None = None
+        if service_addresses.are_objects(registry):
+            self._cidrs = ServiceCidrs(registry, allocators, self._changed.set)
 
     async def run(self) -> None:
-        """Until cancelled, at once and then every few minutes."""
+        """Until cancelled, at once, at each change that calls for it, and every few minutes."""
         while True:
+            self._changed.clear()
+            wait = RETRY_SECONDS
             try:
-                await self.look()
+                wait = await self.look()
             except self._passing as error:
                 logger.warning("the addresses of services could not be looked at: error=%s", error)
-            await self._sleep(PERIOD_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()
+                await asyncio.sleep(SETTLE_SECONDS)
 
-    async def look(self) -> list[Finding]:
-        """Put right what can be; what was found. Raises StoreError."""
+    async def look(self) -> float:
+        """Put right what can be and tell of the rest; the seconds until the next look. Raises StoreError."""
         # the claims first: services that are newer than them have theirs, which are not among these
         claims = await self._services.claims()
         await self._services.catch_up()
         services = [found.shared() for found in self._services.cache.values()]
         owners = {claim: self._services.owner_of(kv) for claim, kv in claims.by_name.items()}
-        ranges = Ranges(networks=self._allocators.networks, ports=self._allocators.ports, several=False)
+        networks, deletions, findings, due = self._allocators.networks, [], [], None
+        if self._cidrs is not None:
+            addresses = self._cidrs.addresses()
+            networks = tuple(self._cidrs.networks())
+            by_path = {f"{objects.namespace(service)}/{objects.name(service)}": service for service in services}
+            deletions = service_addresses.plan(addresses, by_path, self._registry.env.clock.now())
+            # the objects say who has which address
+            ours = {ip_claim(objects.name(address)): service_addresses.service_of(address) for address in addresses}
+            owners = {claim: owner for claim, owner in owners.items() if not claim.startswith(IP_CLAIMS)} | ours
+        ranges = Ranges(networks=networks, ports=self._allocators.ports, several=self._cidrs is not None)
         findings = service_findings.find(services, owners, ranges, claims.revision)
+        findings += [deletion.finding for deletion in deletions if deletion.finding is not None]
+        if self._cidrs is not None:
+            await self._cidrs.remove(deletions)
+            told, due = await self._cidrs.keep()
+            findings += told
         self._allocators.reconcile(services)
-        await self._services.restore_claims(claims)
+        await self._services.restore_claims(await self._services.claims() if deletions else claims)
         await self._events.tell(findings)
-        return findings
+        return PERIOD_SECONDS if due is None else min(due, PERIOD_SECONDS)
 
 
 class _Events:

@@ -61,6 +61,8 @@ class KvObjectStorage:
         self.claims_of: Callable[[dict[str, Any]], frozenset[str]] | None = None
         #: what the names of claims begin with: where those are looked for whose object is gone
         self.claim_folders: tuple[str, ...] = ()
+        #: a claim that is an object itself, and the storage that has it; None: it is a key that says whose it is
+        self.claim_object: Callable[[str, dict[str, Any]], tuple[KvObjectStorage, dict[str, Any]] | None] | None = None
 
     def _key(self, path: str) -> bytes:
         return (self._prefix + path).encode()
@@ -223,7 +225,7 @@ class KvObjectStorage:
     async def create(self, path: str, obj: dict[str, Any], guard: Guard = ()) -> StoredObject:
         """Raises KeyExistsError; LostRaceError where a claim of the object is taken, or ``guard`` does not hold."""
         key, value = self._key(path), codec.encode(obj)
-        compare, operations = self._claiming(path, self._claims(obj), frozenset())
+        compare, operations = self._claiming(path, obj, self._claims(obj), frozenset())
         compare = (api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0), *compare, *guard)
         answer = await self._put(key, value, compare, operations)
         if not answer.succeeded:
@@ -242,7 +244,7 @@ class KvObjectStorage:
             held = await self._held(path, expected_revision)
             if held is None:
                 return None
-            compare, operations = self._claiming(path, self._claims(obj), held)
+            compare, operations = self._claiming(path, obj, self._claims(obj), held)
         compare = (api.Compare(key=key, target=api.CompareTarget.MOD, operand=expected_revision), *compare)
         answer = await self._put(key, value, compare, operations)
         if not answer.succeeded:
@@ -259,7 +261,7 @@ class KvObjectStorage:
             held = await self._held(path, expected_revision)
             if held is None:
                 return None
-            _, operations = self._claiming(path, frozenset(), held)
+            _, operations = self._claiming(path, {}, frozenset(), held)
         compare = api.Compare(key=key, target=api.CompareTarget.MOD, operand=expected_revision)
         answer = await self._kv.txn(api.TxnRequest(compare=(compare,), success=(api.DeleteRangeRequest(key=key), *operations)))
         if not answer.succeeded:
@@ -334,13 +336,23 @@ class KvObjectStorage:
             found = await self.read_back(path)
         return None if found is None or found.revision != revision else self._claims(found.decode())
 
-    def _claiming(self, path: str, wanted: frozenset[str], held: frozenset[str]) -> tuple[tuple[api.Compare, ...], tuple[api.Op, ...]]:
-        """What turns the claims ``held`` into those ``wanted``, and what must hold for that."""
-        new, owner = [self._claim_key(claim) for claim in sorted(wanted - held)], (self._prefix + path).encode()
-        puts = [api.PutRequest(key=key, value=owner) for key in new]
+    def _claiming(
+        self, path: str, obj: dict[str, Any], wanted: frozenset[str], held: frozenset[str]
+    ) -> tuple[tuple[api.Compare, ...], tuple[api.Op, ...]]:
+        """What turns the claims ``held`` into those ``wanted`` by ``obj``, and what must hold for that."""
+        puts = [self._claim_put(claim, path, obj) for claim in sorted(wanted - held)]
         deletions = [api.DeleteRangeRequest(key=self._claim_key(claim)) for claim in sorted(held - wanted)]
-        absent = tuple(api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0) for key in new)
+        absent = tuple(api.Compare(key=put.key, target=api.CompareTarget.CREATE, operand=0) for put in puts)
         return absent, (*puts, *deletions)
+
+    def _claim_put(self, claim: str, path: str, obj: dict[str, Any]) -> api.PutRequest:
+        key = self._claim_key(claim)
+        made = self.claim_object(claim, obj) if self.claim_object is not None else None
+        if made is None:
+            return api.PutRequest(key=key, value=(self._prefix + path).encode())
+        storage, value = made[0], codec.encode(made[1])
+        transformer = storage.cache.transformer
+        return api.PutRequest(key=key, value=value if transformer is None else transformer.encrypt(value, key))
 
     def _claim_key(self, claim: str) -> bytes:
         return f"{self._source.registry_prefix}{claim}".encode()
@@ -375,7 +387,7 @@ class KvObjectStorage:
         changed = 0
         for claim in sorted(wanted.keys() - there.keys()):
             key, obj = self._claim_key(claim), wanted[claim]
-            put = api.PutRequest(key=key, value=(self._prefix + obj.path).encode())
+            put = self._claim_put(claim, obj.path, obj.decode())
             absent = api.Compare(key=key, target=api.CompareTarget.CREATE, operand=0)
             changed += await self._if_unchanged(obj.path, obj.revision, absent, put)
         for claim, kv in there.items():

@@ -26,9 +26,11 @@ _STATIC_MAX = 256
 
 IpNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_IP_CLAIMS = "ranges/serviceips/"
+IP_CLAIMS = "ranges/serviceips/"
 _PORT_CLAIMS = "ranges/servicenodeports/"
-CLAIM_FOLDERS = (_IP_CLAIMS, _PORT_CLAIMS)
+#: the storage prefix of IPAddress objects
+ADDRESS_CLAIMS = "ipaddresses/"
+CLAIM_FOLDERS = (IP_CLAIMS, _PORT_CLAIMS)
 
 
 class AllocationError(ValueError):
@@ -60,8 +62,12 @@ class MemoryServiceAllocators:
 
     def __init__(self, cluster_ip_ranges: str, node_port_range: str, source: random.Random) -> None:
         networks = [ipaddress.ip_network(text.strip()) for text in cluster_ip_ranges.split(",")]
-        self._ranges = {f"IPv{network.version}": network for network in networks}
-        self.families = tuple(self._ranges)
+        #: those of the flags, and those that addresses are taken from
+        self.configured: tuple[IpNetwork, ...] = tuple(networks)
+        self.networks = self.configured
+        #: the networks are those of ServiceCIDR objects, which may be several of a family; those of the flags while there are none
+        self.several = False
+        self.families = tuple(f"IPv{network.version}" for network in networks)
         low, _, high = node_port_range.partition("-")
         self.ports = range(int(low), int(high) + 1)
         self._source = source
@@ -71,34 +77,40 @@ class MemoryServiceAllocators:
         self._used_ports: set[int] = set()
         self._given_ips: set[str] = set()
         self._given_ports: set[int] = set()
-
-    @property
-    def networks(self) -> tuple[IpNetwork, ...]:
-        return tuple(self._ranges.values())
+        #: the names of all IPAddress objects, whoever they are of
+        self.addresses: set[str] = set()
 
     def allocate_ip(self, family: str, wanted: str = "") -> str:
-        network = self._ranges.get(family)
-        if network is None:
+        if family not in self.families:
             raise ValueError(f"no IP range of the family {family} is configured")
+        networks = [network for network in self.networks if f"IPv{network.version}" == family]
         if wanted:
             address = ipaddress.ip_address(wanted)
-            first, last = network[0], network[-1]
-            if address not in network or address in (first, last if network.version == 4 else first):
-                words = f"the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {network}"
+            if not any(contains(network, address) for network in networks):
+                if self.several:
+                    raise ValueError("the provided network does not match the current range")
+                words = f"the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {networks[0]}"
                 raise ValueError(words)
             if not self._give_ip(str(address)):
                 raise ValueError("provided IP is already allocated")
             return wanted
-        size = min(network.num_addresses - (2 if network.version == 4 else 1), _RANGE_SIZE_MAX)
-        static = min(max(_STATIC_MIN, size // 16), _STATIC_MAX) if size > 2 * _STATIC_MIN else 0
-        for offset in self._offsets(size, static):
-            ip = str(network[1 + offset])
-            if self._give_ip(ip):
+        for network in networks:
+            if ip := self._any_of(network):
                 return ip
         raise ValueError("range is full")
 
+    def _any_of(self, network: IpNetwork) -> str:
+        """ "" where it is full."""
+        size = min(network.num_addresses - (2 if network.version == 4 else 1), _RANGE_SIZE_MAX)
+        static = min(max(_STATIC_MIN, size // 16), _STATIC_MAX) if size > 2 * _STATIC_MIN else 0
+        for offset in self._offsets(size, static) if size > 0 else ():
+            ip = str(network[1 + offset])
+            if self._give_ip(ip):
+                return ip
+        return ""
+
     def _give_ip(self, ip: str) -> bool:
-        if ip in self._used_ips or ip in self._given_ips:
+        if ip in self._used_ips or ip in self._given_ips or ip in self.addresses:
             return False
         self._given_ips.add(ip)
         return True
@@ -176,14 +188,26 @@ class MemoryServiceAllocators:
         self._given_ports -= ports
 
 
+def contains(network: IpNetwork, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """As an address that a service may have: neither the network's own nor that of its broadcast."""
+    first, last = network[0], network[-1]
+    return address in network and address not in (first, last if network.version == 4 else first)
+
+
 def claims_of(service: Object) -> frozenset[str]:
     """The keys, under the registry's prefix, of what no other service may have."""
     ips, ports = _held(service)
     return frozenset((*(ip_claim(ip) for ip in ips), *(port_claim(port) for port in ports)))
 
 
+def claims_with_objects_of(service: Object) -> frozenset[str]:
+    """From 1.33 on each cluster IP is an IPAddress object too."""
+    ips, _ = _held(service)
+    return claims_of(service).union(f"{ADDRESS_CLAIMS}{ip}" for ip in ips)
+
+
 def ip_claim(ip: str) -> str:
-    return f"{_IP_CLAIMS}{ip}"
+    return f"{IP_CLAIMS}{ip}"
 
 
 def port_claim(port: int) -> str:

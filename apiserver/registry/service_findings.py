@@ -84,7 +84,10 @@ def _ips(service: Object, owners: Mapping[str, str], has: Mapping[str, str], ran
             yield finding("ClusterIPAlreadyAllocated", "ClusterIPAllocation", words)
         elif owners.get(ip_claim(str(ip))) != _path(service):
             words = f"Cluster IP [{family}]: {ip}" if ranges.several else f"Cluster IP [{family}]:{ip}"
-            yield finding("ClusterIPNotAllocated", "ClusterIPAllocation", f"{words} is not allocated; repairing")
+            words += " is not allocated; repairing"
+            if ranges.several and ip_claim(str(ip)) in owners:
+                words = f"the ClusterIP [{family}]: {ip} for Service {_path(service)} has a wrong reference; repairing"
+            yield finding("ClusterIPNotAllocated", "ClusterIPAllocation", words)
 
 
 def _ports(service: Object, owners: Mapping[str, str], has: Mapping[str, str], ranges: Ranges) -> Iterator[Finding]:

@@ -195,6 +195,18 @@ def test_things_made_by_create_and_expose(kubectl: Kubectl, eventually: Eventual
     assert 30000 <= int(kubectl("get", "service", "np", "-o", "jsonpath={.spec.ports[0].nodePort}")) <= 32767
 
 
+def test_ranges_and_addresses_of_services_are_objects(kubectl: Kubectl) -> None:
+    assert "10.96.0.0/12" in kubectl("get", "servicecidrs")
+    kubectl("create", "service", "clusterip", "ci", "--tcp=80:80")
+    ip = kubectl("get", "service", "ci", "-o", "jsonpath={.spec.clusterIP}")
+    shown = kubectl("get", "ipaddresses,servicecidrs")
+    assert "services/default/kubernetes" in shown
+    [line] = [line for line in shown.splitlines() if line.startswith(f"ipaddress.networking.k8s.io/{ip} ")]
+    assert line.split()[1] == f"services/{kubectl.namespace}/ci"
+    kubectl("delete", "service", "ci")
+    assert f"services/{kubectl.namespace}/ci" not in kubectl("get", "ipaddresses")
+
+
 def test_output_forms(kubectl: Kubectl) -> None:
     for number in range(7):
         kubectl("create", "configmap", f"c{number}", f"--from-literal=n={number}")
