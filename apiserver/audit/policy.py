@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apiserver.authentication.user import UserInfo
-from apiserver.machinery import names
+from apiserver.machinery import config_file, names
 from apiserver.machinery.field_errors import FieldError, invalid, not_supported, required
 from apiserver.request.request_context import RequestInfo
 
@@ -128,15 +128,14 @@ def everything() -> Policy:
 
 def parse(text: bytes, file: str) -> Policy:
     """Raises PolicyError."""
-    import yaml
 
     def refuse(why: str) -> PolicyError:
         return PolicyError(f"loading audit policy file: failed decoding file {file}: {why}")
 
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise refuse(" ".join(str(error).split())) from error
+        document = config_file.load_yaml(text)
+    except config_file.ConfigFileError as error:
+        raise refuse(str(error)) from error
     if not isinstance(document, dict):
         raise refuse("it is no object")
     if document.get("apiVersion") != GROUP_VERSION or document.get("kind") != "Policy":

@@ -93,16 +93,27 @@ class Section:
         return None
 
 
-def read_config(text: str, group: str, versions: Sequence[str], kind: str) -> Section:
-    """The root of a file of this kind. Raises ConfigFileError."""
+def load_yaml(text: str | bytes) -> Any:
+    """The first document. Raises ConfigFileError, of one line, for whatever the text does to the reader: bad syntax, impossible dates,
+    nesting beyond what the stack bears."""
     import yaml
 
     if len(text) > FILE_BYTES_MAX:
         raise ConfigFileError([f"the file has more than {FILE_BYTES_MAX} bytes"])
     try:
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigFileError([f"it is no YAML: {str(error).splitlines()[0] if str(error) else 'too deep'}"]) from error
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except RecursionError as error:
+        raise ConfigFileError(["it is nested too deeply"]) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigFileError([" ".join(str(error).split())]) from error
+
+
+def read_config(text: str, group: str, versions: Sequence[str], kind: str) -> Section:
+    """The root of a file of this kind. Raises ConfigFileError."""
+    try:
+        document = load_yaml(text)
+    except ConfigFileError as error:
+        raise ConfigFileError([f"it is no YAML: {error}"]) from error
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
         raise ConfigFileError(["it is no object"])
     accepted = [f"{group}/{version}" for version in versions]

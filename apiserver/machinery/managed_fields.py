@@ -373,4 +373,3 @@ def update(
     except TypedError:
         return of_object(old_object)
     return encode(after)
-

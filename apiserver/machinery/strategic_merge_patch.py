@@ -356,6 +356,4 @@ def _check_order(items: list[Any], order: list[Any], merge_key: str) -> None:
                     _no_merge_key(one, merge_key)
         place += _comparable(_key(wanted[place], merge_key)) == _comparable(_key(entry, merge_key))
     if place < len(wanted):
-        _fail(
-            f"The order in patch list:\n{go_json.shown(items)}\n doesn't match {SET_ELEMENT_ORDER} list:\n{go_json.shown(order)}\n"
-        )
+        _fail(f"The order in patch list:\n{go_json.shown(items)}\n doesn't match {SET_ELEMENT_ORDER} list:\n{go_json.shown(order)}\n")

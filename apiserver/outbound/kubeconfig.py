@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from apiserver.machinery import config_file
+
 #: of a kubeconfig file; those of large fleets have some hundred KiB
 FILE_BYTES_MAX = 4 * 1024 * 1024
 
@@ -61,11 +63,9 @@ def load(path: Path) -> Endpoint:
 
 def parse(text: str, directory: Path) -> Endpoint:
     """Raises OSError, KubeconfigError."""
-    import yaml
-
     try:
-        config = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
+        config = config_file.load_yaml(text)
+    except config_file.ConfigFileError as error:
         raise KubeconfigError("it is no YAML") from error
     if not isinstance(config, dict):
         raise KubeconfigError("it is no kubeconfig")

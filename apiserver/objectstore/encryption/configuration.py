@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from apiserver.machinery import config_file
 from apiserver.machinery.field_errors import FieldError, invalid, required
 
 GROUP_VERSION = "apiserver.config.k8s.io/v1"
@@ -28,6 +29,8 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "kms": ("apiVersion", "name", "cachesize", "endpoint", "timeout"),
     "identity": (),
 }
+#: fields of keys and KMS providers that are texts
+_TEXTS = ("name", "secret", "apiVersion", "endpoint")
 _NO_REST = ("apiserveripinfo", "serviceipallocations", "servicenodeportallocations")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -94,13 +97,11 @@ def parse(text: bytes, file: str) -> Configuration:
     """Raises ConfigurationError."""
     if not text.strip():
         raise ConfigurationError(f'error while parsing file: encryption provider configuration file "{file}" is empty')
-    import yaml  # only where there is such a file
-
     prefix = f'error while parsing file: error decoding encryption provider configuration file "{file}"'
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{prefix}: {' '.join(str(error).split())}") from error
+        document = config_file.load_yaml(text)
+    except config_file.ConfigFileError as error:
+        raise ConfigurationError(f"{prefix}: {error}") from error
     if not isinstance(document, dict):
         raise ConfigurationError(f"{prefix}: couldn't get version/kind; json parse error: not an object")
     version, kind = document.get("apiVersion"), document.get("kind")
@@ -123,7 +124,10 @@ def _unknown(document: Mapping[str, Any]) -> Iterator[str]:
             return
         if not isinstance(part, dict):
             raise ConfigurationError(f"error while parsing file: {path or KIND} is not an object")
-        for field in part:
+        for field, value in part.items():
+            # values are not shown: they may be keys
+            if field in _TEXTS and sort in ("keys", "kms") and value is not None and not isinstance(value, str):
+                raise ConfigurationError(f"error while parsing file: {path}.{field} is not a text")
             if field not in _FIELDS[sort]:
                 yield f"{path}.{field}" if path else str(field)
 
@@ -136,6 +140,9 @@ def _unknown(document: Mapping[str, Any]) -> Iterator[str]:
     yield from check(document, "", "")
     for path, entry in each(document, "resources", ""):
         yield from check(entry, path, "resources")
+        for at, name in each(entry or {}, "resources", f"{path}."):
+            if not isinstance(name, str):
+                raise ConfigurationError(f"error while parsing file: {at} is not a text")
         for at, provider in each(entry or {}, "providers", f"{path}."):
             yield from check(provider, at, "providers")
             for name, part in (provider or {}).items():

@@ -98,6 +98,8 @@ def test_the_first_rule_decides_and_stages_add_up() -> None:
         (policy({"level": "None", "users": [1]}), "rules[0].users is not a list of strings"),
         (policy({"level": "None"}, kind="Other"), 'no kind "Other" is registered'),
         (b"[", "failed decoding file p.yaml"),
+        (b'{"a":' * 3000, "failed decoding file p.yaml"),
+        (b"kind: 2001-99-99", "failed decoding file p.yaml"),
     ],
 )
 def test_refusals(text: bytes, words: str) -> None:

@@ -94,6 +94,28 @@ def test_refusals(text: bytes, words: str) -> None:
     assert error(text) == words
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (config((True, [keyed()])), "resources[0].resources is not a list"),  # type: ignore[arg-type]
+        (config(("secrets", [keyed()])), "resources[0].resources is not a list"),  # type: ignore[arg-type]
+        (config(([3], [keyed()])), "resources[0].resources[0] is not a text"),  # type: ignore[list-item]
+        (config((["secrets"], [keyed(secret=123456789)])), "resources[0].providers[0].aesgcm.keys[0].secret is not a text"),
+        (b'{"a":' * 3000, ""),
+        (b"kind: 2001-99-99", ""),
+    ],
+)
+def test_wrong_types_and_what_yaml_cannot_hold_are_told(text: bytes, words: str) -> None:
+    assert words in error(text) and "123456789" not in error(text)
+
+
+def test_a_line_with_a_key_is_not_shown_where_the_syntax_is_wrong() -> None:
+    text = config((["secrets"], [keyed()])).decode()
+    line = next(line for line in text.splitlines() if "secret:" in line)
+    told = error(text.replace(line, line + " : [").encode())
+    assert line.rpartition(" ")[2] not in told and "encryption provider configuration file" in told
+
+
 @pytest.mark.parametrize("text", [b"[", b"- a", b"{a: *x}", config((["secrets"], [3])), config(([3], [keyed()])), config(("x", "y"))])  # type: ignore[list-item, arg-type]
 def test_whatever_the_file_holds_it_is_no_crash(text: bytes) -> None:
     try:
