@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.machinery import release
 from apiserver.machinery.objects import Object
 from apiserver.registry.defaults.pods import default_claim_spec, default_template
 
@@ -91,10 +92,12 @@ def default_stateful_set(obj: Object) -> None:
         strategy["type"] = "RollingUpdate"
     if strategy["type"] == "RollingUpdate":
         _fill(_part(strategy, "rollingUpdate"), partition=0)
-    retention = _part(spec, "persistentVolumeClaimRetentionPolicy")
-    for field in ("whenDeleted", "whenScaled"):
-        if not retention.get(field):
-            retention[field] = "Retain"
+    # StatefulSetAutoDeletePVC is on by default since 1.27 (KEP-1847)
+    if release.since(27):
+        retention = _part(spec, "persistentVolumeClaimRetentionPolicy")
+        for field in ("whenDeleted", "whenScaled"):
+            if not retention.get(field):
+                retention[field] = "Retain"
     _fill(spec, replicas=1, revisionHistoryLimit=REVISION_HISTORY_LIMIT)
     for claim in spec.get("volumeClaimTemplates") or ():
         claim["kind"], claim["apiVersion"] = "PersistentVolumeClaim", "v1"
@@ -114,7 +117,8 @@ def default_job(obj: Object) -> None:
     if not spec.get("completionMode"):
         spec["completionMode"] = "NonIndexed"
     _fill(spec, suspend=False)
-    if not spec.get("podReplacementPolicy"):
+    # JobPodReplacementPolicy is on by default since 1.29 (KEP-3939)
+    if not spec.get("podReplacementPolicy") and release.since(29):
         spec["podReplacementPolicy"] = "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed"
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for condition in rule.get("onPodConditions") or ():

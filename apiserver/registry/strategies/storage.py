@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apiserver.machinery import release
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.registry.defaults import pods as pod_defaults
@@ -10,6 +11,11 @@ from apiserver.registry.strategy import Strategy, StrategyContext
 from apiserver.registry.validation import persistent_volume_claims, persistent_volumes, storage, storage_migration
 
 _PENDING = "Pending"
+
+
+def _tells_transitions() -> bool:
+    """PersistentVolumeLastPhaseTransitionTime is on by default since 1.29 (kubernetes 120627)."""
+    return release.since(29)
 
 
 class PersistentVolumeStrategy(Strategy):
@@ -28,7 +34,9 @@ class PersistentVolumeStrategy(Strategy):
             status["phase"] = _PENDING
 
     def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
-        obj["status"] = {"phase": _PENDING, "lastPhaseTransitionTime": context.now}
+        obj["status"] = {"phase": _PENDING}
+        if _tells_transitions():
+            obj["status"]["lastPhaseTransitionTime"] = context.now
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
         return persistent_volumes.create(obj)
@@ -42,6 +50,8 @@ class PersistentVolumeStrategy(Strategy):
     def prepare_for_status_update(self, context: StrategyContext, new: Object, old: Object) -> None:
         super().prepare_for_status_update(context, new, old)
         status, had = new.setdefault("status", {}), old.get("status") or {}
+        if not _tells_transitions():
+            return
         if status.get("phase") != had.get("phase") and status.get("lastPhaseTransitionTime") == had.get("lastPhaseTransitionTime"):
             status["lastPhaseTransitionTime"] = context.now
 

@@ -27,7 +27,7 @@ def test_each_task_answers_for_its_own_release() -> None:
 
     async def both() -> list[list[bool]]:
         one, two = asyncio.Event(), asyncio.Event()
-        return await asyncio.gather(served(25, one, two), served(36, two, one))
+        return list(await asyncio.gather(served(25, one, two), served(36, two, one)))
 
     assert asyncio.run(both()) == [[False, False], [True, True]]
     assert release.since(37), "a task that nobody told answers as the newest release"
