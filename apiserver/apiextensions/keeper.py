@@ -54,12 +54,18 @@ class DefinitionKeeper:
         self._group_of: dict[str, str] = {}
         self._cleaning: dict[str, asyncio.Task[None]] = {}
         self._pauses: dict[str, float] = {}
+        self._cleaning_pauses: dict[str, float] = {}
+        #: generations whose clean-up failed and is not tried again before its pause is over: each attempt writes the status, and must not
+        #: be what starts the next one
+        self._resting: dict[str, int] = {}
 
     def changed(self, name: str, definition: Object | None) -> None:
         """``definition`` None: it is gone."""
         if definition is None:
             group = self._group_of.pop(name, "")
             self._pauses.pop(name, None)
+            self._cleaning_pauses.pop(name, None)
+            self._resting.pop(name, None)
             self._accepted.get(group, {}).pop(name, None)
             self._conflicting.get(group, set()).discard(name)
             self._reconsider(group)
@@ -114,10 +120,8 @@ class DefinitionKeeper:
             self._pauses.pop(name, None)
 
     def _again(self, name: str, error: Exception) -> None:
-        pause = self._pauses.get(name, PAUSE_SECONDS)
-        self._pauses[name] = min(pause * 2, PAUSE_SECONDS_MAX)
         logger.info("the status of a definition waits for another attempt: name=%s error=%s", name, error)
-        asyncio.get_running_loop().call_later(pause, self._enqueue, name)
+        asyncio.get_running_loop().call_later(_next_pause(self._pauses, name), self._enqueue, name)
 
     def _store(self) -> Store:
         return self._registry.stored(GROUP, RESOURCE)
@@ -129,8 +133,12 @@ class DefinitionKeeper:
         definition = stored.decode()
         if self._status(definition) is not None:
             await self.write(name, self._status)
-        if objects.is_being_deleted(definition) and cleanup.FINALIZER in objects.finalizers(definition) and name not in self._cleaning:
-            task = self._cleaning[name] = asyncio.create_task(self._clean_up(name), name=f"cleanup of {name}")
+        if not objects.is_being_deleted(definition) or cleanup.FINALIZER not in objects.finalizers(definition) or name in self._cleaning:
+            return
+        generation = _generation(definition)
+        if self._resting.get(name) != generation:  # another generation may be one that can be cleaned up
+            self._resting.pop(name, None)
+            task = self._cleaning[name] = asyncio.create_task(self._clean_up(name, generation), name=f"cleanup of {name}")
             task.add_done_callback(_report)
 
     def _status(self, definition: Object) -> Object | None:
@@ -155,13 +163,31 @@ class DefinitionKeeper:
             if error.code != 404:
                 raise
 
-    async def _clean_up(self, name: str) -> None:
+    async def _clean_up(self, name: str, generation: int) -> None:
         try:
             await cleanup.clean_up(self._registry, self._schemas, name, self.write)
         except self._passing as error:
-            self._again(name, error)
+            logger.info("the clean-up of a definition waits for another attempt: name=%s error=%s", name, error)
+            self._resting[name] = generation
+            asyncio.get_running_loop().call_later(_next_pause(self._cleaning_pauses, name), self._rested, name, generation)
         finally:
             del self._cleaning[name]
+
+    def _rested(self, name: str, generation: int) -> None:
+        if self._resting.get(name) == generation:
+            del self._resting[name]
+            self._enqueue(name)
+
+
+def _generation(definition: Object) -> int:
+    generation: int = objects.get(definition, "metadata", "generation", default=0)
+    return generation
+
+
+def _next_pause(pauses: dict[str, float], name: str) -> float:
+    pause = pauses.get(name, PAUSE_SECONDS)
+    pauses[name] = min(pause * 2, PAUSE_SECONDS_MAX)
+    return pause
 
 
 def _report(task: asyncio.Task[None]) -> None:

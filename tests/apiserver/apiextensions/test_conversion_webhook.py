@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
+from apiserver.apiextensions import cleanup, keeper
 from tests.apiserver.api import APPLY, Api
-from tests.apiserver.apiextensions.definitions import definition, established, until, version
+from tests.apiserver.apiextensions.definitions import condition, definition, established, until, version
 from tests.fakes.webhook_server import WebhookServer, http, serving
 
 GROUP = "/apis/demo.test"
@@ -269,3 +270,33 @@ async def test_a_webhook_without_a_server_fails_what_it_is_needed_for_and_no_mor
     assert (await api.get(f"{V1}/a")).status == 200
     assert (await api.delete(NAME)).status == 200
     await until(api, NAME, lambda found: found.status == 404)
+
+
+async def test_a_clean_up_that_no_webhook_lets_through_rests_until_its_pause_is_over_or_the_definition_is_another(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[str] = []
+    clean_up = cleanup.clean_up
+
+    async def counted(registry: Any, schemas: Any, name: str, write: Any) -> None:
+        attempts.append(name)
+        await clean_up(registry, schemas, name, write)
+
+    monkeypatch.setattr(keeper, "PAUSE_SECONDS", 3600.0)
+    monkeypatch.setattr(cleanup, "clean_up", counted)
+    async with defined(api, lambda obj, api_version: {}):
+        await api.created(V1, gadget("g", "v1"))
+        crd = (await api.get(NAME)).json
+        for each in crd["spec"]["versions"]:
+            each["storage"] = each["name"] == "v2"
+        assert (await api.put(NAME, crd)).status == 200
+        await api.delete(NAME)
+        failed = await until(api, NAME, lambda found: condition(found, "Terminating").get("reason") == "InstanceDeletionFailed")
+        assert "conversion webhook for demo.test/v1, Kind=Gadget returned invalid object" in condition(failed, "Terminating")["message"]
+        await api.patch(NAME, {"metadata": {"labels": {"a": "b"}}})
+        for n in range(20):  # each a round through the loop of events, of which an attempt needs a few
+            await api.post("/api/v1/namespaces/ns-a/configmaps", {"metadata": {"name": f"c{n}"}})
+        assert len(attempts) == 1, "a write of the definition, its own too, starts no attempt"
+        repaired = await api.patch(NAME, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
+        assert repaired.status == 200, repaired.body
+        await until(api, NAME, lambda found: found.status == 404)
