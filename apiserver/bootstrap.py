@@ -19,7 +19,7 @@ from apiserver.machinery.objects import Object
 from apiserver.registry import service_addresses
 from apiserver.registry.environment import Environment
 from apiserver.registry.registry import CachedObjects, Registry
-from apiserver.registry.strategies.extension import local_condition
+from apiserver.registry.strategies.parts import local_condition
 
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 

@@ -62,7 +62,7 @@ def test_a_second_start_resumes_and_a_damaged_log_is_refused(tmp_path: Path) -> 
     content = bytearray(segment.read_bytes())
     content[2000:2064] = bytes(64)
     segment.write_bytes(content)
-    process = sampan("up", "--data-dir", server.data_dir, "--secure-port", "0", "--no-controllers")
+    process = sampan("up", "--data-dir", server.data_dir, "--secure-port", "0", "--no-controllers", "--listen-client-urls", "")
     out, err = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 1 and out == ""
     assert len(err.splitlines()) == 1 and f"{segment}: damaged at offset" in err and "backup" in err

@@ -6,23 +6,12 @@ from apiserver.machinery import objects
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.registry.strategies.admissionregistration import HTTPS_PORT
-from apiserver.registry.strategies.parts import keep
+from apiserver.registry.strategies.parts import keep, local_condition
 from apiserver.registry.strategy import Strategy, StrategyContext
 from apiserver.registry.validation import extension, flow_control
 
 _PRECEDENCE = 1000
 _SHARES = 30
-
-
-def local_condition(now: str) -> Object:
-    """Of an APIService without a service."""
-    return {
-        "type": "Available",
-        "status": "True",
-        "reason": "Local",
-        "message": "Local APIServices are always available",
-        "lastTransitionTime": now,
-    }
 
 
 class ApiServiceStrategy(Strategy):

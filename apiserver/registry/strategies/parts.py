@@ -23,3 +23,14 @@ def text(value: Any) -> str:
     if value is False:
         return "false"
     return "" if value is None else str(value)
+
+
+def local_condition(now: str) -> Object:
+    """Of an APIService without a service: this server serves it."""
+    return {
+        "type": "Available",
+        "status": "True",
+        "reason": "Local",
+        "message": "Local APIServices are always available",
+        "lastTransitionTime": now,
+    }
