@@ -4,7 +4,7 @@ watch ends. The usual ones are in test_clients.py, those of custom resources in 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -35,7 +35,7 @@ def deployment(name: str, replicas: int = 0) -> dict[str, Any]:
 
 
 @pytest.fixture
-def boats(sampan: SampanServer) -> Iterator[None]:
+def boats(sampan: SampanServer, eventually: Callable[[Callable[[], Any]], Any]) -> Iterator[None]:
     """A custom resource with a status and a scale."""
     properties = {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     properties["status"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -54,6 +54,8 @@ def boats(sampan: SampanServer) -> Iterator[None]:
         pass
     yield
     sampan.request("DELETE", f"{CRDS}/boats.{GROUP}")
+    # its objects are removed behind the answer, and the next test makes it anew
+    eventually(lambda: all(each["metadata"]["name"] != f"boats.{GROUP}" for each in sampan.request("GET", CRDS)["items"]))
 
 
 def _conditions(sampan: SampanServer) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,21 +53,24 @@ def kubectl(server: ServerProcess, *arguments: str, streaming: bool = False) -> 
     return done.stdout
 
 
-def requests_of(server: ServerProcess) -> list[str]:
+def watches_of(server: ServerProcess, name: str) -> list[str]:
+    """What kubectl watched of the object, from the audit log, which is written a little behind the answers."""
     log = Path(server.log.parent / "audit.log")
-    found = [json.loads(line) for line in log.read_text().splitlines()]
-    return [entry["requestURI"] for entry in found if entry.get("userAgent", "").startswith("kubectl")]
+    found = [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    uris = [entry["requestURI"] for entry in found if entry.get("userAgent", "").startswith("kubectl")]
+    return [uri for uri in uris if "watch=true" in uri and f"metadata.name%3D{name}&" in uri]
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_a_rollout_is_followed_by_an_informer(server: ServerProcess, streaming: bool) -> None:
+def test_a_rollout_is_followed_by_an_informer(
+    server: ServerProcess, streaming: bool, eventually: Callable[[Callable[[], Any]], Any]
+) -> None:
     name = f"web-{streaming}".lower()
     kubectl(server, "create", "deployment", name, "--image=nginx:1.25", "--replicas=2")
-    before = len(requests_of(server))
     said = kubectl(server, "rollout", "status", f"deployment/{name}", f"--timeout={SECONDS_MAX}s", streaming=streaming)
     assert "successfully rolled out" in said
-    streamed = [uri for uri in requests_of(server)[before:] if "sendInitialEvents=true" in uri]
-    assert bool(streamed) == streaming, requests_of(server)[before:]
+    first, *_ = eventually(lambda: watches_of(server, name))
+    assert ("sendInitialEvents=true" in first) == streaming, first
 
 
 def test_custom_resources_are_waited_for_and_watched(server: ServerProcess) -> None:
