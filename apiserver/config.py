@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from apiserver.kubernetes_versions import KUBERNETES_VERSIONS
 
 if TYPE_CHECKING:
-    from apiserver.webhooks.addresses import Address
+    from apiserver.outbound.service_endpoints import Place
 
 
 class StoreConfig(BaseModel):
@@ -220,7 +220,7 @@ class ServerConfig(BaseModel):
     load_everything: bool = False
     store: StoreConfig
 
-    def service_addresses(self) -> dict[str, Address]:
+    def service_addresses(self) -> dict[str, Place]:
         """``service_url`` by service. Raises ValueError."""
         if not self.service_url:
             return {}

@@ -3,7 +3,6 @@
     priorities ◇       which APIServices there are for what this server serves itself
     registration       makes, mends and removes them: built-in versions at the start, those of definitions as they come and go
     remote ◇           an APIService that names a service, as the others here need it; which request is whose
-    resolver ◇         where a service is: its endpoints, or the name that it stands for
     go_words ◇         what went wrong with a connection, in the words of Go's clients
     connections        TLS to the extension servers, with the front-proxy certificate
     forwarding         a request passed on with its user's name, its body and its answer as streams

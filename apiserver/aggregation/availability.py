@@ -13,16 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.aggregation import resolver
 from apiserver.aggregation.fetching import Fetcher, FetchError
 from apiserver.aggregation.priorities import GROUP, RESOURCE
 from apiserver.aggregation.remote import RemoteService, RemoteServices
-from apiserver.aggregation.resolver import Objects, UnresolvedError
 from apiserver.apiextensions.keeper import server_write
 from apiserver.machinery import objects
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.objectstore.interface import ObjectStoreError, StoredObject
+from apiserver.outbound import service_endpoints
+from apiserver.outbound.service_endpoints import Objects, UnresolvedError
 from apiserver.registry.registry import Registry
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class AvailabilityController:
         remotes.listen(self._remote_changed)
         registry.storage("", "services").cache.observe(self._service_changed)
         registry.storage("", "endpoints").cache.observe(self._service_changed)
-        registry.storage(*resolver.SLICES).cache.observe(self._slice_changed)
+        registry.storage(*service_endpoints.SLICES).cache.observe(self._slice_changed)
 
     def _remote_changed(self, name: str, remote: RemoteService | None) -> None:
         if remote is None:
@@ -91,7 +91,7 @@ class AvailabilityController:
     def _slice_changed(self, new: StoredObject | None, old: StoredObject | None) -> None:
         found = new or old
         if self._remotes and found is not None:
-            self._of_service(found.namespace, objects.labels(found.decode()).get(resolver.SERVICE_LABEL, ""))
+            self._of_service(found.namespace, objects.labels(found.decode()).get(service_endpoints.SERVICE_LABEL, ""))
 
     def _of_service(self, namespace: str, service: str) -> None:
         for remote in self._remotes.all():
@@ -162,21 +162,21 @@ class AvailabilityController:
             return _no("ServiceNotFound", f"{where} is not present")
         spec = service["spec"]
         if spec.get("type", "ClusterIP") == "ClusterIP":
-            port = resolver.port_of(spec, remote.port)
+            port = service_endpoints.port_of(spec, remote.port)
             if port is None:
                 return _no("ServicePortError", f"{where} is not listening on port {remote.port}")
             name = port.get("name") or ""
-            slices = resolver.slices_of(self._cached, remote.namespace, remote.service)
+            slices = service_endpoints.slices_of(self._cached, remote.namespace, remote.service)
             endpoints = self._cached.get("", "endpoints", remote.namespace, remote.service)
             if not slices and endpoints is None:
                 return _no("EndpointsNotFound", f"cannot find endpointslices for {where}")
-            if not (resolver.has_endpoint(slices, name) or resolver.endpoints_have(endpoints, name)):
+            if not (service_endpoints.has_endpoint(slices, name) or service_endpoints.endpoints_have(endpoints, name)):
                 return _no("MissingEndpoints", f'endpointslices for {where} have no addresses with port name "{name}"')
         return await self._ask(remote)
 
     async def _ask(self, remote: RemoteService) -> Verdict:
         try:
-            found = resolver.places(self._cached, remote.namespace, remote.service, remote.port)
+            found = service_endpoints.places(self._cached, remote.namespace, remote.service, remote.port)
         except UnresolvedError as error:
             return _no("FailedDiscoveryCheck", str(error))
         attempts = [
@@ -193,7 +193,7 @@ class AvailabilityController:
                 attempt.cancel()
         return _no("FailedDiscoveryCheck", problem)
 
-    async def _ask_at(self, remote: RemoteService, place: resolver.Place) -> str:
+    async def _ask_at(self, remote: RemoteService, place: service_endpoints.Place) -> str:
         url = f"https://{place}{remote.path}"
         try:
             answer = await self._fetcher.get_at(remote, place, remote.path)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from apiserver.aggregation import go_words, headers
 from apiserver.aggregation.connections import Connections, UnusableError
 from apiserver.aggregation.remote import RemoteService
-from apiserver.aggregation.resolver import Objects, Place, UnresolvedError, places
 from apiserver.authentication.user import MASTERS, UserInfo
 from apiserver.machinery.status import StatusError
+from apiserver.outbound.service_endpoints import Objects, Place, UnresolvedError, places
 
 AGGREGATOR = UserInfo(name="system:kube-aggregator", groups=(MASTERS,))
 SECONDS = 5.0

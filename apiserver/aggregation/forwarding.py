@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
-from apiserver.aggregation import go_words, headers, resolver
+from apiserver.aggregation import go_words, headers
 from apiserver.aggregation.connections import Connections, UnusableError
 from apiserver.aggregation.headers import BadHeaderError
 from apiserver.aggregation.remote import RemoteService, RemoteServices
-from apiserver.aggregation.resolver import Objects, Place, UnresolvedError
 from apiserver.filters.asgi import ASGIApp, Receive, Scope, Send
 from apiserver.machinery import status
+from apiserver.outbound import service_endpoints
+from apiserver.outbound.service_endpoints import Objects, Place, UnresolvedError
 from apiserver.request.request_context import SCOPE_KEY, RequestContext, RequestInfo
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Forwarder:
             await send_text(send, 500, str(error))
             return
         try:
-            place = resolver.choose(self._cached, remote.namespace, remote.service, remote.port, self._source)
+            place = service_endpoints.choose(self._cached, remote.namespace, remote.service, remote.port, self._source)
         except UnresolvedError as error:
             logger.warning("an extension API server has no address: apiservice=%s error=%s", remote.name, error)
             await send_text(send, 503, "service unavailable")

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from apiserver.aggregation import go_words, headers
 from apiserver.aggregation.connections import CONNECT_SECONDS, Connections
 from apiserver.aggregation.remote import RemoteService
-from apiserver.aggregation.resolver import Place
 from apiserver.filters.asgi import Scope, Send
+from apiserver.outbound.service_endpoints import Place
 from apiserver.request.request_context import SCOPE_KEY, RequestContext
 
 #: key of the ASGI scope under which the server puts a function that writes a head and gives the connection to another protocol

@@ -20,7 +20,7 @@ from apiserver.resources.resource_info import ResourceInfo
 from apiserver.schemas.schema_set import SchemaSet
 
 if TYPE_CHECKING:
-    from apiserver.webhooks.addresses import Address
+    from apiserver.outbound.service_endpoints import Place
     from apiserver.webhooks.client import WebhookClient
 
 GROUP = "admissionregistration.k8s.io"
@@ -30,7 +30,7 @@ _USER_AGENT = "kube-apiserver-admission"
 class WebhookCalls:
     """The way out: one client for all webhooks of a server, made at the first call. ``given``: addresses of services by flag."""
 
-    def __init__(self, cached: CachedObjects, given: Mapping[str, Address], source: random.Random) -> None:
+    def __init__(self, cached: CachedObjects, given: Mapping[str, Place], source: random.Random) -> None:
         self._cached = cached
         self._given = given
         self._source = source

@@ -24,10 +24,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
+from apiserver.outbound.service_endpoints import Place, UnresolvedError
 from apiserver.webhooks import wording
-from apiserver.webhooks.addresses import Address, ServiceAddressError
 
-Resolve = Callable[[str, str, int], Address]
+Resolve = Callable[[str, str, int], Place]
 
 #: An answer holds at most a patch in base64 that puts in all that a request may hold (3 MiB), some times over.
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
@@ -205,7 +205,7 @@ class _Resolver(AbstractResolver):
             return await self._names.resolve(host, port, family)
         try:
             address = self._resolve_service(labels[1], labels[0], port)
-        except ServiceAddressError as error:
+        except UnresolvedError as error:
             raise OSError(str(error)) from error
         if address.host == "localhost":
             return [{**found, "hostname": host} for found in await self._localhost(address.port)]

@@ -10,7 +10,7 @@ import aiohttp
 
 from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
-from apiserver.webhooks.addresses import ServiceAddressError
+from apiserver.outbound.service_endpoints import UnresolvedError
 
 _UNKNOWN_AUTHORITY = frozenset((2, 7, 18, 19, 20, 21))  # OpenSSL's X509_V_ERR_* about issuers that are not trusted
 _EXPIRED = frozenset((9, 10))  # not yet valid, has expired
@@ -27,7 +27,7 @@ _SYSCALLS = {
 
 def transport(error: BaseException, host: str) -> str:
     """Why there was no answer. ``host``: whom the certificate had to be of."""
-    if isinstance(error, ServiceAddressError):
+    if isinstance(error, UnresolvedError):
         return str(error)
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
         return "context deadline exceeded"
@@ -46,9 +46,9 @@ def transport(error: BaseException, host: str) -> str:
 
 def _connecting(error: aiohttp.ClientConnectorError, host: str) -> str:
     cause: BaseException = error.os_error
-    while cause.__cause__ is not None and not isinstance(cause, ServiceAddressError):
+    while cause.__cause__ is not None and not isinstance(cause, UnresolvedError):
         cause = cause.__cause__
-    if isinstance(cause, ServiceAddressError):
+    if isinstance(cause, UnresolvedError):
         return str(cause)
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"dial tcp: lookup {error.host}: no such host"

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from apiserver.outbound.service_endpoints import Place, UnresolvedError
 from apiserver.webhooks import client
-from apiserver.webhooks.addresses import Address, ServiceAddressError
 from apiserver.webhooks.client import CallError, ClientConfig, WebhookClient, client_config
 from tests.fakes.webhook_server import AUTHORITY, Authority, http, serving
 
@@ -17,8 +17,8 @@ NO_MORE = "the server responded with the status code {} but did not return more 
 PEM = AUTHORITY.pem.decode()
 
 
-def no_service(namespace: str, name: str, port: int) -> Address:
-    raise ServiceAddressError(f'service "{name}" not found')
+def no_service(namespace: str, name: str, port: int) -> Place:
+    raise UnresolvedError(f'service "{name}" not found')
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ async def test_a_webhook_that_was_started_again_is_found_at_once(caller: Webhook
 
 async def test_a_service_is_called_where_it_listens_under_its_own_name() -> None:
     async with serving(answering(http(b"fine")), "hook.ns.svc") as server:
-        found = WebhookClient(lambda namespace, name, port: Address(host="127.0.0.1", port=server.port), "test")
+        found = WebhookClient(lambda namespace, name, port: Place(host="127.0.0.1", port=server.port), "test")
         said = {"service": {"namespace": "ns", "name": "hook", "path": "/p"}, "caBundle": AUTHORITY.bundle}
         config = client_config(said)
         assert config.url == "https://hook.ns.svc:443/p"

@@ -44,7 +44,7 @@ def places(cached: Objects, namespace: str, name: str, port: int) -> list[Place]
     service = cached.get("", "services", namespace, name)
     if service is None:
         raise UnresolvedError(f'service "{name}" not found')
-    spec = service["spec"]
+    spec = service.get("spec") or {}
     if spec.get("type") == "ExternalName":
         return [Place(spec.get("externalName") or "", port)]
     service_port = port_of(spec, port)
