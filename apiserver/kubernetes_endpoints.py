@@ -144,7 +144,6 @@ class KubernetesEndpoints:
 _MANAGER = "apiserver"
 
 
-
 def _named(by_port: dict[int, list[str]]) -> list[tuple[str, int, list[str]]]:
     """A slice has one list of ports for all of its addresses: the lowest port's has the service's name, others are named after theirs."""
     return [(_SERVICE if not position else f"{_SERVICE}-{port}", port, ips) for position, (port, ips) in enumerate(sorted(by_port.items()))]

@@ -74,9 +74,7 @@ class Exposition:
     def gauge(self, name: str, help_text: str, samples: Iterable[tuple[Labels, float]]) -> None:
         self._family(name, help_text, "gauge", samples)
 
-    def histogram(
-        self, name: str, help_text: str, samples: Iterable[tuple[Labels, Sequence[tuple[float, int]], float, int]]
-    ) -> None:
+    def histogram(self, name: str, help_text: str, samples: Iterable[tuple[Labels, Sequence[tuple[float, int]], float, int]]) -> None:
         """Each sample: labels, (upper bound, count up to it) …, sum, count."""
         self._head(name, help_text, "histogram")
         for labels, cumulative, total, count in samples:
@@ -176,20 +174,13 @@ class RequestMetrics:
             "apiserver_request_total",
             "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, "
             "and HTTP response code.",
-            (
-                ((("code", str(code)), *_labels(key)), count)
-                for key, series in entries
-                for code, count in sorted(series.by_code.items())
-            ),
+            (((("code", str(code)), *_labels(key)), count) for key, series in entries for code, count in sorted(series.by_code.items())),
         )
         out.histogram(
             "apiserver_request_duration_seconds",
             "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and "
             "component.",
-            (
-                (_labels(key), _cumulative(DURATION_SECONDS_BOUNDS, s.duration_counts), s.duration_sum, s.count)
-                for key, s in entries
-            ),
+            ((_labels(key), _cumulative(DURATION_SECONDS_BOUNDS, s.duration_counts), s.duration_sum, s.count) for key, s in entries),
         )
         out.histogram(
             "apiserver_response_sizes",
@@ -317,9 +308,7 @@ def expose_families(families: Iterable[StoreFamily], out: Exposition) -> None:
     for family in families:
         numbers = [(labels, value) for labels, value in family.samples if isinstance(value, (int, float))]
         histograms = [
-            (labels, value.cumulative(), value.sum, value.count)
-            for labels, value in family.samples
-            if not isinstance(value, (int, float))
+            (labels, value.cumulative(), value.sum, value.count) for labels, value in family.samples if not isinstance(value, (int, float))
         ]
         if histograms:
             out.histogram(family.name, family.help, histograms)

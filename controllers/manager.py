@@ -74,16 +74,27 @@ class Manager:
                 await self._work(client, transport, tokens, on_started)
                 return
             config = ElectionConfig(
-                namespace=self._options.leader_elect_resource_namespace, name=self._options.leader_elect_resource_name,
-                identity=self._options.identity, lease_seconds=self._options.leader_elect_lease_duration,
-                renew_deadline_seconds=self._options.leader_elect_renew_deadline, retry_seconds=self._options.leader_elect_retry_period)
-            elector = LeaderElector(self._client(transport, f"{USER_AGENT}/leader-election", limited=False), config, clock=self._clock,
-                                    rng=self._random)
+                namespace=self._options.leader_elect_resource_namespace,
+                name=self._options.leader_elect_resource_name,
+                identity=self._options.identity,
+                lease_seconds=self._options.leader_elect_lease_duration,
+                renew_deadline_seconds=self._options.leader_elect_renew_deadline,
+                retry_seconds=self._options.leader_elect_retry_period,
+            )
+            elector = LeaderElector(
+                self._client(transport, f"{USER_AGENT}/leader-election", limited=False), config, clock=self._clock, rng=self._random
+            )
             await elector.run(lambda: self._work(client, transport, tokens, on_started))
 
     def _client(self, transport: Transport, user_agent: str, *, tokens: ServiceAccountTokens | None = None, limited: bool = True) -> Client:
-        return Client(transport, user_agent=user_agent, token_source=tokens.token if tokens is not None else None,
-                      limiter=self._limiter if limited else None, clock=self._clock, rng=self._random)
+        return Client(
+            transport,
+            user_agent=user_agent,
+            token_source=tokens.token if tokens is not None else None,
+            limiter=self._limiter if limited else None,
+            clock=self._clock,
+            rng=self._random,
+        )
 
     async def _work(self, client: Client, transport: Transport, tokens: Transport, on_started: Callable[[], None] | None) -> None:
         self.health.leading = True
@@ -100,8 +111,13 @@ class Manager:
                     continue
                 api = self._api_of(registration, client, transport, tokens, stack)
                 broadcaster = EventBroadcaster(api, clock=self._clock, rng=self._random)
-                context = ControllerContext(api=api, informers=informers.view(), recorder=broadcaster.recorder(registration.component),
-                                            clock=self._clock, rng=self._random)
+                context = ControllerContext(
+                    api=api,
+                    informers=informers.view(),
+                    recorder=broadcaster.recorder(registration.component),
+                    clock=self._clock,
+                    rng=self._random,
+                )
                 running.append((registration, context, registration.build(context, self._options)))
                 group.create_task(broadcaster.run(), name=f"{registration.name} events")
             group.create_task(informers.run(), name="informers")
@@ -120,8 +136,9 @@ class Manager:
         await context.informers.wait_until_synced()
         await controller.run()
 
-    def _api_of(self, registration: Registration, client: Client, transport: Transport, tokens: Transport,
-                stack: contextlib.AsyncExitStack) -> Api:
+    def _api_of(
+        self, registration: Registration, client: Client, transport: Transport, tokens: Transport, stack: contextlib.AsyncExitStack
+    ) -> Api:
         agent = f"{USER_AGENT}/{registration.service_account or registration.name}"
         own = registration.own_kubeconfig(self._options)
         if own is not None:

@@ -79,5 +79,7 @@ class ManagerOptions:
         if self.leader_elect and not (
             self.leader_elect_lease_duration > self.leader_elect_renew_deadline > self.leader_elect_retry_period > 0
         ):
-            raise ValueError("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that longer than "
-                             "--leader-elect-retry-period")
+            raise ValueError(
+                "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that longer than "
+                "--leader-elect-retry-period"
+            )

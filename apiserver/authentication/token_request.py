@@ -66,7 +66,7 @@ def create_token(
 
 def _check_names(body: objects.Object, name: str, namespace: str) -> None:
     if objects.name(body) not in ("", name):
-        raise status.bad_request(f'the name of the object ({objects.name(body)}) does not match the name on the URL ({name})')
+        raise status.bad_request(f"the name of the object ({objects.name(body)}) does not match the name on the URL ({name})")
     if objects.namespace(body) not in ("", namespace):
         raise status.bad_request("the namespace of the provided object does not match the namespace sent on the request")
 

@@ -140,9 +140,7 @@ class Step:
     object: objects.Object
 
 
-def plan_reconciliation(
-    policy: list[PolicyObject], existing: Callable[[str, str, str], objects.Object | None]
-) -> list[Step]:
+def plan_reconciliation(policy: list[PolicyObject], existing: Callable[[str, str, str], objects.Object | None]) -> list[Step]:
     """What to do, in order, so that the cluster has the policy. ``existing(resource, namespace, name)`` reads the cluster."""
     steps: list[Step] = []
     for wanted in policy:

@@ -76,9 +76,7 @@ class ObjectType(Type):
 
     __slots__ = ("_fields", "nulls")
 
-    def __init__(
-        self, name: str, fields: Mapping[str, Type] | Callable[[], Mapping[str, Type]], *, nulls: bool = False
-    ) -> None:
+    def __init__(self, name: str, fields: Mapping[str, Type] | Callable[[], Mapping[str, Type]], *, nulls: bool = False) -> None:
         super().__init__(Kind.STRUCT, name)
         self._fields = fields
         self.nulls = nulls

@@ -80,9 +80,7 @@ class DataDir:
         pki = open_pki(self.path)
         pair = pki.serving("apiserver", bind_address, first_service_ip(service_cluster_ip_range), advertise_address)
         front = pki.front_proxy_client()
-        return Serving(
-            pki.ca.certificate, pair.certificate, pair.key, pki.service_account_key(), front, pki.front_proxy_ca().certificate
-        )
+        return Serving(pki.ca.certificate, pair.certificate, pair.key, pki.service_account_key(), front, pki.front_proxy_ca().certificate)
 
 
 def endpoints_in(data_dir: Path) -> tuple[str, ...]:

@@ -48,9 +48,7 @@ def wanted_of(headers: RawHeaders) -> Wanted | None:
     user = next((value for name, value in found if name == _USER), "")
     groups = tuple(value for name, value in found if name == _GROUP)
     uid = next((value for name, value in found if name == _UID), "")
-    extra = tuple(
-        (unquote(name[len(_EXTRA) :].decode("latin-1").lower()), value) for name, value in found if name.startswith(_EXTRA)
-    )
+    extra = tuple((unquote(name[len(_EXTRA) :].decode("latin-1").lower()), value) for name, value in found if name.startswith(_EXTRA))
     if not user:
         if not groups and not uid and not extra:
             return None

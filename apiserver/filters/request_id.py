@@ -9,7 +9,6 @@ import secrets
 ID_LENGTH_MAX = 128
 
 
-
 def _prefix() -> str:
     digits = f"{secrets.randbits(72):018x}"
     return f"{digits[:8]}-{digits[8:12]}-4{digits[12:15]}-a{digits[15:]}-"

@@ -34,7 +34,6 @@ def index_by_namespace(obj: Object) -> list[str]:
     return [objects.namespace(obj)]
 
 
-
 class Indexer:
     """Objects come out in the order of their keys, so that nothing depends on the order of arrival."""
 

@@ -40,8 +40,15 @@ class InformerFactory:
         """Of all namespaces, or of one."""
         found = self._informers.get((resource, namespace))
         if found is None:
-            found = SharedInformer(self._api, resource, clock=self._clock, rng=self._random, namespace=namespace,
-                                   resync_seconds=self._resync_seconds, detect_mutations=self._detect_mutations)
+            found = SharedInformer(
+                self._api,
+                resource,
+                clock=self._clock,
+                rng=self._random,
+                namespace=namespace,
+                resync_seconds=self._resync_seconds,
+                detect_mutations=self._detect_mutations,
+            )
             self._informers[resource, namespace] = found
         return found
 

@@ -49,8 +49,19 @@ class _ListAgain(Exception):
 
 
 class Reflector:
-    def __init__(self, api: Api, resource: Resource, sink: Sink, *, clock: Clock, rng: random.Random, namespace: str = "",
-                 label_selector: str = "", field_selector: str = "", metadata_only: bool = False) -> None:
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource,
+        sink: Sink,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+    ) -> None:
         self._api, self._resource, self._sink, self._clock, self._random = api, resource, sink, clock, rng
         self._namespace = namespace
         self._label_selector, self._field_selector, self._metadata_only = label_selector, field_selector, metadata_only
@@ -77,8 +88,9 @@ class Reflector:
 
     async def _list(self) -> None:
         self.lists += 1
-        options = ListOptions(label_selector=self._label_selector, field_selector=self._field_selector, metadata_only=self._metadata_only,
-                              limit=PAGE_SIZE)
+        options = ListOptions(
+            label_selector=self._label_selector, field_selector=self._field_selector, metadata_only=self._metadata_only, limit=PAGE_SIZE
+        )
         items, version = await list_all(self._api, self._resource, self._namespace, options)
         for item in items:
             # the items of a typed list leave out what the list says once
@@ -108,8 +120,14 @@ class Reflector:
     async def _watch_once(self) -> None:
         self.watches += 1
         timeout = int(WATCH_TIMEOUT_SECONDS * (1 + self._random.random()))
-        options = ListOptions(label_selector=self._label_selector, field_selector=self._field_selector, metadata_only=self._metadata_only,
-                              resource_version=self.resource_version, allow_watch_bookmarks=True, timeout_seconds=timeout)
+        options = ListOptions(
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            metadata_only=self._metadata_only,
+            resource_version=self.resource_version,
+            allow_watch_bookmarks=True,
+            timeout_seconds=timeout,
+        )
         stream = self._api.watch(self._resource, self._namespace, options)
         try:
             async for event in stream:

@@ -43,9 +43,20 @@ class MutationDetected(AssertionError):
 class SharedInformer:
     """``resync_seconds`` 0 means never. ``detect_mutations`` keeps a second, encoded copy of everything; for tests."""
 
-    def __init__(self, api: Api, resource: Resource, *, clock: Clock, rng: random.Random, namespace: str = "",
-                 label_selector: str = "", field_selector: str = "", metadata_only: bool = False, resync_seconds: float = 0.0,
-                 detect_mutations: bool = False) -> None:
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+        resync_seconds: float = 0.0,
+        detect_mutations: bool = False,
+    ) -> None:
         self.resource = resource
         self.indexer = Indexer()
         self._clock = clock
@@ -54,8 +65,17 @@ class SharedInformer:
         self._fifo = DeltaFIFO(self.indexer.keys, self.indexer.get)
         self._synced = asyncio.Event()
         self._copies: dict[str, bytes] | None = {} if detect_mutations else None
-        self.reflector = Reflector(api, resource, _Trimming(self._fifo), clock=clock, rng=rng, namespace=namespace,
-                                   label_selector=label_selector, field_selector=field_selector, metadata_only=metadata_only)
+        self.reflector = Reflector(
+            api,
+            resource,
+            _Trimming(self._fifo),
+            clock=clock,
+            rng=rng,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            metadata_only=metadata_only,
+        )
 
     def add_index(self, name: str, function: IndexFunction) -> None:
         self.indexer.add_index(name, function)

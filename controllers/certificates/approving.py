@@ -93,8 +93,14 @@ class ApprovingController:
 
     async def _approve(self, request: Object, message: str) -> None:
         stamp = format_time(self._clock.now())
-        condition = {"type": "Approved", "status": "True", "reason": "AutoApproved", "message": message,
-                     "lastUpdateTime": stamp, "lastTransitionTime": stamp}
+        condition = {
+            "type": "Approved",
+            "status": "True",
+            "reason": "AutoApproved",
+            "message": message,
+            "lastUpdateTime": stamp,
+            "lastTransitionTime": stamp,
+        }
         status = request.get("status") or {}
         approved = {**request, "status": {**status, "conditions": [*(status.get("conditions") or []), condition]}}
         try:

@@ -62,8 +62,14 @@ class SigningController:
             status["certificate"] = base64.b64encode(pem).decode()
         except signing.RefusedError as refusal:
             stamp = format_time(now)
-            failed = {"type": "Failed", "status": "True", "reason": "SignerValidationFailure", "message": str(refusal),
-                      "lastUpdateTime": stamp, "lastTransitionTime": stamp}
+            failed = {
+                "type": "Failed",
+                "status": "True",
+                "reason": "SignerValidationFailure",
+                "message": str(refusal),
+                "lastUpdateTime": stamp,
+                "lastTransitionTime": stamp,
+            }
             status["conditions"] = [*(status.get("conditions") or []), failed]
         try:
             await self._api.update(CERTIFICATE_SIGNING_REQUESTS, {**request, "status": status}, subresource="status")

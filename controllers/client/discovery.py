@@ -60,8 +60,9 @@ def _from_aggregated(items: list[dict[str, Any]]) -> Discovery:
                 failed[_group_version(group, version["version"])] = "stale GroupVersion discovery"
             for entry in version.get("resources") or []:
                 kind = entry.get("responseKind") or {}
-                resource = Resource(group, version["version"], entry["resource"], str(kind.get("kind") or ""),
-                                    entry.get("scope") == "Namespaced")
+                resource = Resource(
+                    group, version["version"], entry["resource"], str(kind.get("kind") or ""), entry.get("scope") == "Namespaced"
+                )
                 chosen.setdefault((group, entry["resource"]), DiscoveredResource(resource, frozenset(entry.get("verbs") or ())))
     return Discovery(tuple(sorted(chosen.values(), key=lambda one: one.resource)), failed)
 
@@ -103,8 +104,9 @@ def _group_version(group: str, version: str) -> str:
 def _resources_of(group: str, version: str, answer: object) -> list[DiscoveredResource]:
     entries = answer.get("resources") if isinstance(answer, dict) else None
     return [
-        DiscoveredResource(Resource(group, version, entry["name"], entry["kind"], bool(entry.get("namespaced"))),
-                           frozenset(entry.get("verbs") or ()))
+        DiscoveredResource(
+            Resource(group, version, entry["name"], entry["kind"], bool(entry.get("namespaced"))), frozenset(entry.get("verbs") or ())
+        )
         for entry in entries or []
         if "/" not in entry["name"]
     ]

@@ -1,10 +1,10 @@
 """Errors of the client.
 
-    StatusError (apiserver.machinery.status)   the server answered with a Status
-    ClientError
-      ConfigInvalid                            a kubeconfig that cannot be used
-      ConnectionFailed                         no answer: refused, broken, timed out; a write may or may not have happened
-      DecodeFailed                             an answer that is no JSON object
+StatusError (apiserver.machinery.status)   the server answered with a Status
+ClientError
+  ConfigInvalid                            a kubeconfig that cannot be used
+  ConnectionFailed                         no answer: refused, broken, timed out; a write may or may not have happened
+  DecodeFailed                             an answer that is no JSON object
 """
 
 from __future__ import annotations
@@ -48,8 +48,20 @@ class DecodeFailed(ClientError):
 #: What a worker expects to meet now and then, and answers by trying again.
 TRANSIENT = (StatusError, ClientError)
 
-REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed", 409: "Conflict",
-           410: "Gone", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
+REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    409: "Conflict",
+    410: "Gone",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
 
 
 def status_error(code: int, body: object, headers: dict[str, str]) -> StatusError:

@@ -88,13 +88,23 @@ class Api(Protocol):
         """PUT under the object's own namespace and name; its resourceVersion guards against lost updates."""
         ...
 
-    async def patch(self, resource: Resource, namespace: str, name: str, patch: Any, patch_type: PatchType = PatchType.MERGE, *,
-                    subresource: str = "", field_manager: str = "") -> Object: ...
+    async def patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        patch: Any,
+        patch_type: PatchType = PatchType.MERGE,
+        *,
+        subresource: str = "",
+        field_manager: str = "",
+    ) -> Object: ...
 
     async def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions = DELETE_DEFAULTS) -> Object: ...
 
-    async def delete_collection(self, resource: Resource, namespace: str, options: DeleteOptions = DELETE_DEFAULTS,
-                                selection: ListOptions = LIST_DEFAULTS) -> Object: ...
+    async def delete_collection(
+        self, resource: Resource, namespace: str, options: DeleteOptions = DELETE_DEFAULTS, selection: ListOptions = LIST_DEFAULTS
+    ) -> Object: ...
 
     def watch(self, resource: Resource, namespace: str = "", options: ListOptions = LIST_DEFAULTS) -> AsyncIterator[WatchEvent]:
         """Events after ``options.resource_version`` until the server ends the stream; close it with ``aclose``."""
@@ -112,8 +122,11 @@ async def list_all(api: Api, resource: Resource, namespace: str = "", options: L
     token = ""
     while True:
         try:
-            page = await api.list(resource, namespace, dataclasses.replace(options, continue_token=token,
-                                                                           resource_version="" if token else options.resource_version))
+            page = await api.list(
+                resource,
+                namespace,
+                dataclasses.replace(options, continue_token=token, resource_version="" if token else options.resource_version),
+            )
         except errors.StatusError as error:
             if token and errors.is_expired(error):
                 page = await api.list(resource, namespace, dataclasses.replace(options, limit=0, continue_token="", resource_version=""))

@@ -62,8 +62,13 @@ class Transport:
 
     def _open(self, limit: int) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=limit, ssl=self._ssl if self._ssl is not None else True, keepalive_timeout=60)
-        return aiohttp.ClientSession(connector=connector, auto_decompress=True, skip_auto_headers=("User-Agent",),
-                                     cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout(total=None))
+        return aiohttp.ClientSession(
+            connector=connector,
+            auto_decompress=True,
+            skip_auto_headers=("User-Agent",),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
 
     async def close(self) -> None:
         for session in (self._requests, self._watches):
@@ -75,8 +80,16 @@ class Transport:
 class Client:
     """One identity on a transport: a user agent, perhaps a token (asked for before each request, so it may be renewed), a rate limit."""
 
-    def __init__(self, transport: Transport, *, user_agent: str = "sampan-controllers", token_source: TokenSource | None = None,
-                 limiter: TokenBucket | None = None, clock: Clock | None = None, rng: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        user_agent: str = "sampan-controllers",
+        token_source: TokenSource | None = None,
+        limiter: TokenBucket | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
         self.transport = transport
         self._config = transport.config
         self._user_agent = user_agent
@@ -106,18 +119,29 @@ class Client:
         path = resource.path(objects.namespace(obj), objects.name(obj), subresource)
         return await self._object("PUT", path, body=obj)
 
-    async def patch(self, resource: Resource, namespace: str, name: str, patch: Any, patch_type: PatchType = PatchType.MERGE, *,
-                    subresource: str = "", field_manager: str = "") -> Object:
+    async def patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        patch: Any,
+        patch_type: PatchType = PatchType.MERGE,
+        *,
+        subresource: str = "",
+        field_manager: str = "",
+    ) -> Object:
         params = {"fieldManager": field_manager} if field_manager else {}
-        return await self._object("PATCH", resource.path(namespace, name, subresource), params=params, body=patch,
-                                content_type=patch_type.value)
+        return await self._object(
+            "PATCH", resource.path(namespace, name, subresource), params=params, body=patch, content_type=patch_type.value
+        )
 
     async def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions = DELETE_DEFAULTS) -> Object:
         assert name, resource
         return await self._object("DELETE", resource.path(namespace, name), body=options.body())
 
-    async def delete_collection(self, resource: Resource, namespace: str, options: DeleteOptions = DELETE_DEFAULTS,
-                                selection: ListOptions = LIST_DEFAULTS) -> Object:
+    async def delete_collection(
+        self, resource: Resource, namespace: str, options: DeleteOptions = DELETE_DEFAULTS, selection: ListOptions = LIST_DEFAULTS
+    ) -> Object:
         return await self._object("DELETE", resource.path(namespace), params=_list_params(selection), body=options.body())
 
     async def raw(self, method: str, path: str, *, accept: str = JSON) -> Any:
@@ -130,7 +154,9 @@ class Client:
         try:
             await self._throttle()
             async with self.transport.session(watch=True).get(
-                self._config.server + resource.path(namespace), params=params, headers=await self._headers(accept),
+                self._config.server + resource.path(namespace),
+                params=params,
+                headers=await self._headers(accept),
                 timeout=aiohttp.ClientTimeout(total=total, sock_connect=10),
             ) as response:
                 if response.status >= 400:
@@ -145,15 +171,31 @@ class Client:
 
     # below the verbs
 
-    async def _object(self, method: str, path: str, *, params: dict[str, str] | None = None, body: Any = None, accept: str = JSON,
-                      content_type: str = JSON) -> Object:
+    async def _object(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, str] | None = None,
+        body: Any = None,
+        accept: str = JSON,
+        content_type: str = JSON,
+    ) -> Object:
         answer = await self._json(method, path, params=params, body=body, accept=accept, content_type=content_type)
         if not isinstance(answer, dict):
             raise errors.DecodeFailed(f"{method} {path}: the answer is no JSON object: {answer!r:.200}")
         return answer
 
-    async def _json(self, method: str, path: str, *, params: dict[str, str] | None = None, body: Any = None, accept: str = JSON,
-                    content_type: str = JSON) -> Any:
+    async def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, str] | None = None,
+        body: Any = None,
+        accept: str = JSON,
+        content_type: str = JSON,
+    ) -> Any:
         attempts = READ_ATTEMPTS_MAX if method == "GET" else 1
         delay = RETRY_DELAY_SECONDS
         for attempt in range(1, attempts + 1):
@@ -181,7 +223,11 @@ class Client:
             headers["Content-Type"] = content_type
         try:
             async with self.transport.session(watch=False).request(
-                method, self._config.server + path, params=params or None, data=data, headers=headers,
+                method,
+                self._config.server + path,
+                params=params or None,
+                data=data,
+                headers=headers,
                 timeout=aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS, sock_connect=10),
             ) as response:
                 answer = await response.read()

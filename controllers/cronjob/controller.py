@@ -113,8 +113,12 @@ class CronJobController:
             return due.again_seconds
         policy = spec.get("concurrencyPolicy")
         if policy == "Forbid" and running:
-            self._recorder.event(cron_job, "Normal", "JobAlreadyActive",
-                                 "Not starting job because prior execution is running and concurrency policy is Forbid")
+            self._recorder.event(
+                cron_job,
+                "Normal",
+                "JobAlreadyActive",
+                "Not starting job because prior execution is running and concurrency policy is Forbid",
+            )
             return due.again_seconds
         if policy == "Replace":
             for reference in list(running):
@@ -144,8 +148,9 @@ class CronJobController:
     async def _delete(self, cron_job: Object, job: Object) -> None:
         name = objects.name(job)
         try:
-            await self._api.delete(JOBS, objects.namespace(job), name,
-                                   DeleteOptions(propagation=Propagation.BACKGROUND, uid=objects.uid(job)))
+            await self._api.delete(
+                JOBS, objects.namespace(job), name, DeleteOptions(propagation=Propagation.BACKGROUND, uid=objects.uid(job))
+            )
         except errors.TRANSIENT as error:
             if errors.is_not_found(error) or errors.is_conflict(error):
                 return

@@ -44,8 +44,14 @@ def active(cron_job: Object) -> list[Object]:
 
 def reference(job: Object) -> Object:
     """As it stands in ``status.active``."""
-    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": objects.name(job), "namespace": objects.namespace(job),
-            "uid": objects.uid(job), "resourceVersion": objects.resource_version(job)}
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "name": objects.name(job),
+        "namespace": objects.namespace(job),
+        "uid": objects.uid(job),
+        "resourceVersion": objects.resource_version(job),
+    }
 
 
 def observe(cron_job: Object, jobs: Sequence[Object]) -> tuple[Object, list[Told]]:
@@ -63,8 +69,9 @@ def observe(cron_job: Object, jobs: Sequence[Object]) -> tuple[Object, list[Told
             if SCHEDULED_ANNOTATION in objects.annotations(job):
                 listed[uid] = reference(job)
             else:
-                told.append(Told("Warning", "UnexpectedJob",
-                                 f"Saw a job that the controller did not create or forgot: {objects.name(job)}"))
+                told.append(
+                    Told("Warning", "UnexpectedJob", f"Saw a job that the controller did not create or forgot: {objects.name(job)}")
+                )
         completed = objects.get(job, "status", "completionTime")
         if end == "Complete" and completed and (last is None or completed > last):
             last = completed
@@ -100,8 +107,13 @@ def due(cron_job: Object, schedule: Schedule, now: datetime.datetime) -> Due:
         return Due(moment=None, again_seconds=again, told=_missed_the_deadline(schedule, last or created or now, earliest, now))
     told: tuple[Told, ...] = ()
     if _count(schedule, earliest, now) > MISSED_MAX:
-        told = (Told("Warning", "TooManyMissedTimes", f"too many missed start times (> {MISSED_MAX}). Set or decrease "
-                     ".spec.startingDeadlineSeconds or check clock skew"),)
+        told = (
+            Told(
+                "Warning",
+                "TooManyMissedTimes",
+                f"too many missed start times (> {MISSED_MAX}). Set or decrease .spec.startingDeadlineSeconds or check clock skew",
+            ),
+        )
     return Due(moment=moment, again_seconds=again, told=told)
 
 
@@ -133,8 +145,13 @@ def job_for(cron_job: Object, moment: datetime.datetime, zone: datetime.tzinfo) 
     template = cron_job["spec"]["jobTemplate"]
     meta = objects.metadata(template)
     annotations = {**(meta.get("annotations") or {}), SCHEDULED_ANNOTATION: _rfc3339(moment.astimezone(zone))}
-    metadata: Object = {"name": job_name(cron_job, moment), "namespace": objects.namespace(cron_job), "annotations": annotations,
-                        "creationTimestamp": None, "ownerReferences": [owner_reference(cron_job, CRON_JOBS)]}
+    metadata: Object = {
+        "name": job_name(cron_job, moment),
+        "namespace": objects.namespace(cron_job),
+        "annotations": annotations,
+        "creationTimestamp": None,
+        "ownerReferences": [owner_reference(cron_job, CRON_JOBS)],
+    }
     if meta.get("labels"):
         metadata["labels"] = dict(meta["labels"])
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": objects.deep_copy(template.get("spec") or {})}

@@ -44,8 +44,14 @@ class DaemonSetController:
         self._nodes = context.informers.informer(NODES)
         self._revisions = context.informers.informer(CONTROLLER_REVISIONS)
         self._revisions.add_index(BY_CONTROLLER, index_by_controller)
-        self._pods = OwnedPods(context.informers.informer(PODS), self._sets, DAEMON_SETS, self._expectations, self._enqueue,
-                               lambda daemon_set: objects.get(daemon_set, "spec", "selector"))
+        self._pods = OwnedPods(
+            context.informers.informer(PODS),
+            self._sets,
+            DAEMON_SETS,
+            self._expectations,
+            self._enqueue,
+            lambda daemon_set: objects.get(daemon_set, "spec", "selector"),
+        )
         self._sets.add_handler(EventHandler.for_each(self._enqueue))
         self._nodes.add_handler(EventHandler(on_add=self._on_node, on_update=self._on_node_update, on_delete=self._on_node))
         #: by set and node: how often pods ended there, and when the next one may go
@@ -78,13 +84,20 @@ class DaemonSetController:
             return
         selector = objects.get(daemon_set, "spec", "selector")
         if selectors.is_empty(selector):
-            self._recorder.event(daemon_set, "Warning", "SelectingAll",
-                                 "This daemon set is selecting all pods. A non-empty selector is required.")
+            self._recorder.event(
+                daemon_set, "Warning", "SelectingAll", "This daemon set is selecting all pods. A non-empty selector is required."
+            )
             return
         if objects.is_being_deleted(daemon_set):
             return  # its pods go by the garbage collector
-        known = await claim(self._api, daemon_set, DAEMON_SETS, CONTROLLER_REVISIONS, self._known_revisions(daemon_set),
-                            lambda revision: selectors.matches(selector, objects.labels(revision)))
+        known = await claim(
+            self._api,
+            daemon_set,
+            DAEMON_SETS,
+            CONTROLLER_REVISIONS,
+            self._known_revisions(daemon_set),
+            lambda revision: selectors.matches(selector, objects.labels(revision)),
+        )
         newest = await self._history.sync(daemon_set, known)
         revision_hash = objects.labels(newest.revision).get(placement.REVISION_LABEL, "")
         situation = await self._situation(daemon_set, revision_hash)
@@ -116,11 +129,21 @@ class DaemonSetController:
 
     async def _situation(self, daemon_set: Object, revision_hash: str) -> Situation:
         selector = objects.get(daemon_set, "spec", "selector")
-        pods = await claim(self._api, daemon_set, DAEMON_SETS, PODS, self._pods.candidates(daemon_set),
-                           lambda pod: selectors.matches(selector, objects.labels(pod)))
+        pods = await claim(
+            self._api,
+            daemon_set,
+            DAEMON_SETS,
+            PODS,
+            self._pods.candidates(daemon_set),
+            lambda pod: selectors.matches(selector, objects.labels(pod)),
+        )
         return Situation(
-            daemon_set=daemon_set, fits={objects.name(node): placement.fit_of(daemon_set, node) for node in self._nodes.indexer.list()},
-            by_node=decision.group_by_node(pods), revision_hash=revision_hash, now=self._clock.now())
+            daemon_set=daemon_set,
+            fits={objects.name(node): placement.fit_of(daemon_set, node) for node in self._nodes.indexer.list()},
+            by_node=decision.group_by_node(pods),
+            revision_hash=revision_hash,
+            now=self._clock.now(),
+        )
 
     def _may_replace(self, key: str) -> Callable[[str], bool]:
         def may_replace(node_name: str) -> bool:
@@ -150,9 +173,12 @@ class DaemonSetController:
         for pod in plan.ended:
             failed = pod_facts.phase(pod) == "Failed"
             self._recorder.event(
-                daemon_set, "Warning" if failed else "Normal", "FailedDaemonPod" if failed else "SucceededDaemonPod",
+                daemon_set,
+                "Warning" if failed else "Normal",
+                "FailedDaemonPod" if failed else "SucceededDaemonPod",
                 f"Found {'failed' if failed else 'succeeded'} daemon pod {key_of(pod)} on node {placement.target_node(pod)}, "
-                "will try to " + ("kill it" if failed else "delete it"))
+                "will try to " + ("kill it" if failed else "delete it"),
+            )
         if plan.create:
             self._expectations.expect_creations(key, len(plan.create))
         if plan.delete:

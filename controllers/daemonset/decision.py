@@ -79,6 +79,7 @@ def desired_count(situation: Situation) -> int:
 
 def oldest_first(pods: Sequence[Object]) -> list[Object]:
     """Those that have a node before those that wait."""
+
     def key(pod: Object) -> tuple[bool, str, str]:
         return not pod_facts.node_name(pod), str(objects.metadata(pod).get("creationTimestamp") or ""), objects.name(pod)
 

@@ -18,8 +18,12 @@ GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 
 #: What befalls nodes and does not concern their daemons.
 TOLERATED: tuple[tuple[str, str], ...] = (
-    (taints.NOT_READY, taints.NO_EXECUTE), (taints.UNREACHABLE, taints.NO_EXECUTE), (taints.DISK_PRESSURE, taints.NO_SCHEDULE),
-    (taints.MEMORY_PRESSURE, taints.NO_SCHEDULE), (taints.PID_PRESSURE, taints.NO_SCHEDULE), (taints.UNSCHEDULABLE, taints.NO_SCHEDULE),
+    (taints.NOT_READY, taints.NO_EXECUTE),
+    (taints.UNREACHABLE, taints.NO_EXECUTE),
+    (taints.DISK_PRESSURE, taints.NO_SCHEDULE),
+    (taints.MEMORY_PRESSURE, taints.NO_SCHEDULE),
+    (taints.PID_PRESSURE, taints.NO_SCHEDULE),
+    (taints.UNSCHEDULABLE, taints.NO_SCHEDULE),
 )
 
 
@@ -68,8 +72,10 @@ def pod_for(daemon_set: Object, node_name: str, revision_hash: str) -> Object:
 def _tied_to(node_name: str, affinity: Object) -> Object:
     """What the template requires of nodes has been looked at already; what it prefers means nothing for a single node, and stays."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node_name]}]}
-    node_affinity = {**(affinity.get("nodeAffinity") or {}),
-                     "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    node_affinity = {
+        **(affinity.get("nodeAffinity") or {}),
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]},
+    }
     return {**affinity, "nodeAffinity": node_affinity}
 
 
@@ -90,8 +96,9 @@ def target_node(pod: Object) -> str:
     placed = pod_facts.node_name(pod)
     if placed:
         return placed
-    terms = objects.get(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms",
-                        default=[])
+    terms = objects.get(
+        pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", default=[]
+    )
     for term in terms:
         for field in term.get("matchFields") or []:
             if field.get("key") == "metadata.name" and field.get("operator") == "In" and len(field.get("values") or []) == 1:

@@ -25,10 +25,18 @@ def status_of(situation: Situation, collision_count: int | None) -> Object:
             ready += 1
             available += situation.is_available(oldest)
         updated += situation.is_new(oldest)
-    status: Object = {"currentNumberScheduled": current, "numberMisscheduled": misscheduled, "desiredNumberScheduled": desired,
-                      "numberReady": ready}
-    rest = {"observedGeneration": int(objects.metadata(situation.daemon_set).get("generation") or 0), "updatedNumberScheduled": updated,
-            "numberAvailable": available, "numberUnavailable": desired - available}
+    status: Object = {
+        "currentNumberScheduled": current,
+        "numberMisscheduled": misscheduled,
+        "desiredNumberScheduled": desired,
+        "numberReady": ready,
+    }
+    rest = {
+        "observedGeneration": int(objects.metadata(situation.daemon_set).get("generation") or 0),
+        "updatedNumberScheduled": updated,
+        "numberAvailable": available,
+        "numberUnavailable": desired - available,
+    }
     status.update({k: v for k, v in rest.items() if v})
     if collision_count is not None:
         status["collisionCount"] = collision_count

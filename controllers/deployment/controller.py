@@ -96,8 +96,9 @@ class DeploymentController:
             return
         deployment = cached
         if selectors.is_empty(deployment["spec"].get("selector")):
-            self._recorder.event(deployment, "Warning", "SelectingAll",
-                                 "This deployment is selecting all pods. A non-empty selector is required.")
+            self._recorder.event(
+                deployment, "Warning", "SelectingAll", "This deployment is selecting all pods. A non-empty selector is required."
+            )
             return
         sets = revisions.split(deployment, await self._claim_sets(deployment))
         if objects.is_being_deleted(deployment):
@@ -132,10 +133,17 @@ class DeploymentController:
     async def _claim_sets(self, deployment: Object) -> list[Object]:
         indexer = self._sets.indexer
         candidates = indexer.by_index(BY_CONTROLLER, objects.uid(deployment)) + indexer.by_index(
-            BY_CONTROLLER, orphans_key(objects.namespace(deployment)))
+            BY_CONTROLLER, orphans_key(objects.namespace(deployment))
+        )
         selector = deployment["spec"]["selector"]
-        return await claim(self._api, deployment, DEPLOYMENTS, REPLICA_SETS, candidates,
-                           lambda replica_set: selectors.matches(selector, objects.labels(replica_set)))
+        return await claim(
+            self._api,
+            deployment,
+            DEPLOYMENTS,
+            REPLICA_SETS,
+            candidates,
+            lambda replica_set: selectors.matches(selector, objects.labels(replica_set)),
+        )
 
     async def _roll(self, deployment: Object, sets: Sets) -> tuple[Object, Sets]:
         """One step: the new set grows, or else old ones shrink. The next event leads to the next step."""
@@ -199,15 +207,26 @@ class DeploymentController:
         rises, which makes another hash at the next try."""
         existing = await self._api.get(REPLICA_SETS, objects.namespace(deployment), name)
         reference = objects.controller_of(existing)
-        if reference is not None and reference.get("uid") == objects.uid(deployment) and equal_ignoring(
-            existing["spec"]["template"], deployment["spec"]["template"], facts.HASH_LABEL
+        if (
+            reference is not None
+            and reference.get("uid") == objects.uid(deployment)
+            and equal_ignoring(existing["spec"]["template"], deployment["spec"]["template"], facts.HASH_LABEL)
         ):
             return existing
         collisions = facts.status_count(deployment, "collisionCount") + 1
         log.info("deployment %s: the name %s is taken, collision count is now %d", key_of(deployment), name, collisions)
         await self._write_status(deployment, deployment, {**(deployment.get("status") or {}), "collisionCount": collisions})
-        raise errors.status_error(409, {"kind": "Status", "code": 409, "reason": "AlreadyExists", "status": "Failure",
-                                        "message": f'replica set name "{name}" collides'}, {})
+        raise errors.status_error(
+            409,
+            {
+                "kind": "Status",
+                "code": 409,
+                "reason": "AlreadyExists",
+                "status": "Failure",
+                "message": f'replica set name "{name}" collides',
+            },
+            {},
+        )
 
     def _with_progress(self, deployment: Object, truth: str, reason: str, message: str) -> Object:
         new = status.new_condition(status.PROGRESSING, truth, reason, message, self._clock.now())
@@ -231,14 +250,21 @@ class DeploymentController:
             annotations = {**objects.annotations(step.replica_set), **revisions.replicas_annotations(deployment)}
             if before == step.replicas and annotations == objects.annotations(step.replica_set):
                 continue
-            wanted = {**step.replica_set, "metadata": {**step.replica_set["metadata"], "annotations": annotations},
-                      "spec": {**step.replica_set["spec"], "replicas": step.replicas}}
+            wanted = {
+                **step.replica_set,
+                "metadata": {**step.replica_set["metadata"], "annotations": annotations},
+                "spec": {**step.replica_set["spec"], "replicas": step.replicas},
+            }
             written = await self._api.update(REPLICA_SETS, wanted)
             sets = sets.with_updated(written)
             if before != step.replicas:
                 direction = "up" if before < step.replicas else "down"
-                self._recorder.event(deployment, "Normal", "ScalingReplicaSet",
-                                     f"Scaled {direction} replica set {objects.name(written)} from {before} to {step.replicas}")
+                self._recorder.event(
+                    deployment,
+                    "Normal",
+                    "ScalingReplicaSet",
+                    f"Scaled {direction} replica set {objects.name(written)} from {before} to {step.replicas}",
+                )
         return sets
 
     async def _clean_up(self, deployment: Object, sets: Sets) -> None:

@@ -58,9 +58,15 @@ def new_replica_set(deployment: Object, sets: Sets) -> Object:
     if deployment["spec"].get("minReadySeconds"):
         spec["minReadySeconds"] = deployment["spec"]["minReadySeconds"]
     out: Object = {
-        "apiVersion": "apps/v1", "kind": "ReplicaSet",
-        "metadata": {"name": f"{objects.name(deployment)}-{hashed}", "namespace": objects.namespace(deployment), "labels": dict(labels),
-                     "annotations": {}, "ownerReferences": [owner_reference(deployment, DEPLOYMENTS)]},
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": f"{objects.name(deployment)}-{hashed}",
+            "namespace": objects.namespace(deployment),
+            "labels": dict(labels),
+            "annotations": {},
+            "ownerReferences": [owner_reference(deployment, DEPLOYMENTS)],
+        },
         "spec": spec,
     }
     spec["replicas"] = rolling.new_set_replicas(deployment, sets.all, out)
@@ -101,8 +107,11 @@ def updated_new(deployment: Object, sets: Sets) -> Object | None:
     minimum = int(deployment["spec"].get("minReadySeconds") or 0)
     if annotations == objects.annotations(sets.new) and minimum == int(sets.new["spec"].get("minReadySeconds") or 0):
         return None
-    return {**sets.new, "metadata": {**sets.new["metadata"], "annotations": annotations},
-            "spec": {**sets.new["spec"], "minReadySeconds": minimum}}
+    return {
+        **sets.new,
+        "metadata": {**sets.new["metadata"], "annotations": annotations},
+        "spec": {**sets.new["spec"], "minReadySeconds": minimum},
+    }
 
 
 def to_clean_up(deployment: Object, sets: Sets) -> list[Object]:
@@ -116,7 +125,9 @@ def to_clean_up(deployment: Object, sets: Sets) -> list[Object]:
         return []
     ordered = sorted(facts.by_creation(cleanable), key=facts.revision)
     return [
-        s for s in ordered[:surplus]
-        if facts.replicas(s) == 0 and facts.status_count(s, "replicas") == 0
+        s
+        for s in ordered[:surplus]
+        if facts.replicas(s) == 0
+        and facts.status_count(s, "replicas") == 0
         and int(objects.metadata(s).get("generation") or 0) <= facts.status_count(s, "observedGeneration")
     ]

@@ -86,7 +86,9 @@ def plan_scaling(deployment: Object, sets: Sets) -> list[ScaleTo]:
 def _is_saturated(deployment: Object, new: Object | None) -> bool:
     wanted = facts.replicas(deployment)
     return (
-        new is not None and facts.replicas(new) == wanted and facts.available(new) == wanted
+        new is not None
+        and facts.replicas(new) == wanted
+        and facts.available(new) == wanted
         and facts.annotation_int(new, facts.DESIRED_REPLICAS) == wanted
     )
 

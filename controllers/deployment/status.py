@@ -90,7 +90,8 @@ def rollout(deployment: Object, sets: Sets, now: datetime.datetime) -> Object:
 def _progress(deployment: Object, sets: Sets, status: Object, deadline: int, now: datetime.datetime) -> Object:
     current = condition(status, PROGRESSING)
     finished = status.get("replicas", 0) == status.get("updatedReplicas", 0) and (
-        current is not None and current.get("reason") == NEW_SET_AVAILABLE)
+        current is not None and current.get("reason") == NEW_SET_AVAILABLE
+    )
     if finished:
         return status
     subject = f'ReplicaSet "{objects.name(sets.new)}"' if sets.new is not None else f'Deployment "{objects.name(deployment)}"'
@@ -111,6 +112,7 @@ def _progress(deployment: Object, sets: Sets, status: Object, deadline: int, now
 
 def has_progressed(old: Object, new: Object) -> bool:
     """More updated, ready or available pods, or fewer of the old template."""
+
     def count(status: Object, field: str) -> int:
         return int(status.get(field) or 0)
 
@@ -167,6 +169,12 @@ def _replica_failure(sets: Sets) -> Object | None:
     for replica_set in [*candidates, *sets.old]:
         found = next((c for c in objects.get(replica_set, "status", "conditions", default=[]) if c.get("type") == REPLICA_FAILURE), None)
         if found is not None:
-            return {"type": REPLICA_FAILURE, "status": found.get("status"), "lastUpdateTime": found.get("lastTransitionTime"),
-                    "lastTransitionTime": found.get("lastTransitionTime"), "reason": found.get("reason"), "message": found.get("message")}
+            return {
+                "type": REPLICA_FAILURE,
+                "status": found.get("status"),
+                "lastUpdateTime": found.get("lastTransitionTime"),
+                "lastTransitionTime": found.get("lastTransitionTime"),
+                "reason": found.get("reason"),
+                "message": found.get("message"),
+            }
     return None

@@ -57,12 +57,13 @@ def needs_of(budget: Object, pods: Sequence[Object], scale: int) -> Needs:
 
 def judge(budget: Object, pods: Sequence[Object], needs: Needs, now: datetime.datetime) -> Verdict:
     disrupted, not_deleted, again = _disrupted(budget, pods, now)
-    healthy = sum(
-        1 for pod in pods
-        if not objects.is_being_deleted(pod) and objects.name(pod) not in disrupted and pod_facts.is_ready(pod))
+    healthy = sum(1 for pod in pods if not objects.is_being_deleted(pod) and objects.name(pod) not in disrupted and pod_facts.is_ready(pod))
     allowed = max(0, healthy - needs.desired_healthy) if needs.expected > 0 else 0
     status: Object = {
-        "currentHealthy": healthy, "desiredHealthy": needs.desired_healthy, "disruptionsAllowed": allowed, "expectedPods": needs.expected,
+        "currentHealthy": healthy,
+        "desiredHealthy": needs.desired_healthy,
+        "disruptionsAllowed": allowed,
+        "expectedPods": needs.expected,
         "observedGeneration": _generation(budget),
         "conditions": _with_condition(budget, allowed > 0, "SufficientPods" if allowed > 0 else "InsufficientPods", "", now),
     }
@@ -74,8 +75,11 @@ def judge(budget: Object, pods: Sequence[Object], needs: Needs, now: datetime.da
 def fail_safe(budget: Object, message: str, now: datetime.datetime) -> Object:
     """The status of a budget that could not be counted: as it was, but nothing may go."""
     return {
-        **{"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}, **(budget.get("status") or {}), "disruptionsAllowed": 0,
-        "observedGeneration": _generation(budget), "conditions": _with_condition(budget, False, "SyncFailed", message, now),
+        **{"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0},
+        **(budget.get("status") or {}),
+        "disruptionsAllowed": 0,
+        "observedGeneration": _generation(budget),
+        "conditions": _with_condition(budget, False, "SyncFailed", message, now),
     }
 
 
@@ -103,6 +107,12 @@ def _generation(budget: Object) -> int:
 
 
 def _with_condition(budget: Object, value: bool, reason: str, message: str, now: datetime.datetime) -> list[Object]:
-    new: Object = {"type": CONDITION, "status": "True" if value else "False", "observedGeneration": _generation(budget),
-                   "lastTransitionTime": format_time(now), "reason": reason, "message": message}
+    new: Object = {
+        "type": CONDITION,
+        "status": "True" if value else "False",
+        "observedGeneration": _generation(budget),
+        "lastTransitionTime": format_time(now),
+        "reason": reason,
+        "message": message,
+    }
     return pod_facts.with_condition(objects.get(budget, "status", "conditions", default=[]), new)

@@ -44,7 +44,8 @@ class Scales:
         """
         owners = {
             str(reference.get("uid")): (objects.namespace(pod), reference)
-            for pod in pods if (reference := objects.controller_of(pod)) is not None
+            for pod in pods
+            if (reference := objects.controller_of(pod)) is not None
         }
         found: dict[str, int] = {}
         for namespace, reference in (owners[uid] for uid in sorted(owners)):

@@ -182,5 +182,12 @@ def _matters(pod: Object) -> object:
     status = pod.get("status") or {}
     ready = next((c.get("status") for c in status.get("conditions") or [] if c.get("type") == "Ready"), None)
     terminal = status.get("phase") in ("Succeeded", "Failed")
-    return (objects.labels(pod), status.get("podIP"), ready, terminal, objects.is_being_deleted(pod),
-            objects.get(pod, "spec", "nodeName"), objects.get(pod, "spec", "hostname"))
+    return (
+        objects.labels(pod),
+        status.get("podIP"),
+        ready,
+        terminal,
+        objects.is_being_deleted(pod),
+        objects.get(pod, "spec", "nodeName"),
+        objects.get(pod, "spec", "hostname"),
+    )

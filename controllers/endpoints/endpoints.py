@@ -55,10 +55,17 @@ def wanted(service: Object, backends: Sequence[Backend], current: Object | None,
         labels[HEADLESS] = ""
     capacity = {OVER_CAPACITY: "truncated"} if len(backends) > ADDRESSES_MAX else {}
     if current is None:
-        return {"apiVersion": "v1", "kind": "Endpoints",
-                "metadata": {"name": objects.name(service), "namespace": objects.namespace(service), "labels": labels,
-                             "annotations": {LAST_CHANGE: now_text, **capacity}},
-                "subsets": subsets}
+        return {
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {
+                "name": objects.name(service),
+                "namespace": objects.namespace(service),
+                "labels": labels,
+                "annotations": {LAST_CHANGE: now_text, **capacity},
+            },
+            "subsets": subsets,
+        }
     if (current.get("subsets") or []) == subsets and objects.labels(current) == labels:
         return None
     annotations = {k: v for k, v in objects.annotations(current).items() if k != OVER_CAPACITY}

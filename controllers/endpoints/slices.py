@@ -54,8 +54,15 @@ def plan(service: Object, backends: Sequence[Backend], current: Iterable[Object]
     return out
 
 
-def _plan_group(service: Object, wanted: dict[str, Object], ports: tuple[Port, ...], address_type: str, existing: list[Object],
-                labels: dict[str, str], out: SlicePlan) -> None:
+def _plan_group(
+    service: Object,
+    wanted: dict[str, Object],
+    ports: tuple[Port, ...],
+    address_type: str,
+    existing: list[Object],
+    labels: dict[str, str],
+    out: SlicePlan,
+) -> None:
     left = dict(wanted)
     kept: list[tuple[Object, list[Object]]] = []
     for one in existing:
@@ -77,15 +84,21 @@ def _plan_group(service: Object, wanted: dict[str, Object], ports: tuple[Port, .
     if not existing and not new:
         out.create.append(_new_slice(service, ports, address_type, [], labels))
     for start in range(0, len(new), ENDPOINTS_MAX):
-        out.create.append(_new_slice(service, ports, address_type, new[start:start + ENDPOINTS_MAX], labels))
+        out.create.append(_new_slice(service, ports, address_type, new[start : start + ENDPOINTS_MAX], labels))
 
 
 def _new_slice(service: Object, ports: tuple[Port, ...], address_type: str, endpoints: list[Object], labels: dict[str, str]) -> Object:
     return {
-        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-        "metadata": {"generateName": f"{objects.name(service)}-", "namespace": objects.namespace(service), "labels": labels,
-                     "ownerReferences": [owner_reference(service, SERVICES)]},
-        "addressType": address_type, "endpoints": endpoints,
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "generateName": f"{objects.name(service)}-",
+            "namespace": objects.namespace(service),
+            "labels": labels,
+            "ownerReferences": [owner_reference(service, SERVICES)],
+        },
+        "addressType": address_type,
+        "endpoints": endpoints,
         "ports": [{"name": p.name, **{k: v for k, v in p.as_object().items() if k != "name"}} for p in ports],
     }
 
@@ -118,8 +131,12 @@ def is_ours(one: Object) -> bool:
 
 
 def _key_of(one: Object) -> GroupKey:
-    ports = tuple(sorted((str(p.get("name") or ""), p.get("port"), str(p.get("protocol") or "TCP"), str(p.get("appProtocol") or ""))
-                         for p in one.get("ports") or []))
+    ports = tuple(
+        sorted(
+            (str(p.get("name") or ""), p.get("port"), str(p.get("protocol") or "TCP"), str(p.get("appProtocol") or ""))
+            for p in one.get("ports") or []
+        )
+    )
     return str(one.get("addressType") or "IPv4"), ports
 
 

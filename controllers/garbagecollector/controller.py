@@ -75,10 +75,15 @@ class GarbageCollector:
 
     def _tell_misplaced(self, node: Node, reference: Object) -> None:
         identity = node.identity
-        about = {"apiVersion": identity.api_version, "kind": identity.kind, "metadata": {
-            "name": identity.name, "namespace": identity.namespace, "uid": identity.uid}}
-        named = (f"ownerRef [{reference.get('apiVersion')}/{reference.get('kind')}, namespace: {identity.namespace}, "
-                 f"name: {reference.get('name')}, uid: {reference.get('uid')}]")
+        about = {
+            "apiVersion": identity.api_version,
+            "kind": identity.kind,
+            "metadata": {"name": identity.name, "namespace": identity.namespace, "uid": identity.uid},
+        }
+        named = (
+            f"ownerRef [{reference.get('apiVersion')}/{reference.get('kind')}, namespace: {identity.namespace}, "
+            f"name: {reference.get('name')}, uid: {reference.get('uid')}]"
+        )
         self._recorder.event(about, "Warning", "OwnerRefInvalidNamespace", f'{named} does not exist in namespace "{identity.namespace}"')
 
     def _remember_absent(self, identity: Identity) -> None:
@@ -108,8 +113,12 @@ class GarbageCollector:
         if any(state is None for _, state in owners):
             return
         dependents = self.graph.dependents(uid)
-        verdict = decision.judge(latest, [(o, s) for o, s in owners if s is not None], has_dependents=bool(dependents),
-                                 dependents_wait=any(d.deleting_dependents for d in dependents))
+        verdict = decision.judge(
+            latest,
+            [(o, s) for o, s in owners if s is not None],
+            has_dependents=bool(dependents),
+            dependents_wait=any(d.deleting_dependents for d in dependents),
+        )
         await self._carry_out(verdict, resource, latest)
 
     async def _carry_out(self, verdict: decision.Verdict, resource: Resource, latest: Object) -> None:
@@ -129,8 +138,9 @@ class GarbageCollector:
         try:
             # The uid keeps a namesake safe; the version would also keep it from going with owners it has just been given.
             version = "" if verdict.unblock_first else objects.resource_version(latest)
-            await self._api.delete(resource, namespace, name, DeleteOptions(
-                propagation=verdict.propagation, uid=objects.uid(latest), resource_version=version))
+            await self._api.delete(
+                resource, namespace, name, DeleteOptions(propagation=verdict.propagation, uid=objects.uid(latest), resource_version=version)
+            )
         except errors.StatusError as error:
             if not errors.is_not_found(error):
                 raise

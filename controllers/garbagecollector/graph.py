@@ -170,8 +170,13 @@ class Graph:
 
 def identity_of(reference: Object, namespace: str) -> Identity:
     """What an owner reference of an object in that namespace points at."""
-    return Identity(str(reference.get("uid") or ""), str(reference.get("apiVersion") or ""), str(reference.get("kind") or ""), namespace,
-                    str(reference.get("name") or ""))
+    return Identity(
+        str(reference.get("uid") or ""),
+        str(reference.get("apiVersion") or ""),
+        str(reference.get("kind") or ""),
+        namespace,
+        str(reference.get("name") or ""),
+    )
 
 
 def is_misplaced(dependent: Identity, owner: Identity) -> bool:

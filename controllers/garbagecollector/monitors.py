@@ -32,8 +32,15 @@ log = logging.getLogger(__name__)
 class Monitors:
     """``run`` until cancelled. ``synced`` is clear while new monitors have not seen everything: dependents could be missed."""
 
-    def __init__(self, api: Api, *, clock: Clock, rng: random.Random, on_object: Callable[[Resource, Object], None],
-                 on_gone: Callable[[Object], None]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        on_object: Callable[[Resource, Object], None],
+        on_gone: Callable[[Object], None],
+    ) -> None:
         self._api, self._clock, self._random = api, clock, rng
         self._on_object, self._on_gone = on_object, on_gone
         self._running: dict[Resource, tuple[SharedInformer, asyncio.Task[None]]] = {}

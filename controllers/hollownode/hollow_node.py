@@ -145,6 +145,7 @@ class HollowNode:
 
     async def _renew(self, last: Object | None) -> Object:
         """Writes a new renewTime over the lease as last seen; without one it is read, or made."""
+
         def wanted(old: Object | None) -> Object:
             return node_object.lease_of(self.name, self._node_uid, self._options, old, self._clock.now())
 
@@ -195,8 +196,9 @@ class HollowNode:
         conditions = [{"reason": None, "message": None, **c} for c in status["conditions"]]
         patch = {"metadata": {"uid": objects.uid(pod)}, "status": {**status, "conditions": conditions}}
         try:
-            run.latest = await self._api.patch(PODS, objects.namespace(pod), objects.name(pod), patch, PatchType.STRATEGIC,
-                                               subresource="status")
+            run.latest = await self._api.patch(
+                PODS, objects.namespace(pod), objects.name(pod), patch, PatchType.STRATEGIC, subresource="status"
+            )
         except errors.StatusError as error:
             if not errors.is_not_found(error):
                 raise
@@ -204,8 +206,9 @@ class HollowNode:
     async def _remove(self, key: str, pod: Object, run: PodRun) -> None:
         run.removed = True
         try:
-            await self._api.delete(PODS, objects.namespace(pod), objects.name(pod),
-                                   DeleteOptions(grace_period_seconds=0, uid=objects.uid(pod)))
+            await self._api.delete(
+                PODS, objects.namespace(pod), objects.name(pod), DeleteOptions(grace_period_seconds=0, uid=objects.uid(pod))
+            )
         except errors.TRANSIENT as error:
             if not errors.is_not_found(error) and not errors.is_conflict(error):
                 run.removed = False

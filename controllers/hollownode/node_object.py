@@ -30,8 +30,13 @@ def pod_network(name: str) -> str:
 
 def labels_of(name: str, options: HollowNodeOptions) -> dict[str, str]:
     return {
-        "beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": name,
-        "kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": "hollow", **options.node_labels,
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": "hollow",
+        **options.node_labels,
     }
 
 
@@ -40,26 +45,46 @@ def node_of(name: str, options: HollowNodeOptions, version: str, now: datetime.d
     if options.register_with_taints:
         spec["taints"] = [{"key": key, "value": value, "effect": effect} for key, value, effect in options.register_with_taints]
     return {
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "labels": labels_of(name, options),
-                     "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
-        "spec": spec, "status": status_of(name, options, version, {}, now),
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": labels_of(name, options),
+            "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+        },
+        "spec": spec,
+        "status": status_of(name, options, version, {}, now),
     }
 
 
 def status_of(name: str, options: HollowNodeOptions, version: str, old: Object, now: datetime.datetime) -> Object:
     """Conditions that hold already keep their time of transition and get a new heartbeat."""
-    capacity = {"cpu": options.cpu, "memory": options.memory, "ephemeral-storage": options.ephemeral_storage, "pods": str(options.max_pods),
-                "hugepages-1Gi": "0", "hugepages-2Mi": "0"}
+    capacity = {
+        "cpu": options.cpu,
+        "memory": options.memory,
+        "ephemeral-storage": options.ephemeral_storage,
+        "pods": str(options.max_pods),
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "0",
+    }
     machine = uuid.UUID(bytes=hashlib.sha256(name.encode()).digest()[:16])
     return {
-        "capacity": capacity, "allocatable": dict(capacity), "conditions": conditions_of(old, now),
+        "capacity": capacity,
+        "allocatable": dict(capacity),
+        "conditions": conditions_of(old, now),
         "addresses": [{"type": "InternalIP", "address": internal_ip(name)}, {"type": "Hostname", "address": name}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
         "nodeInfo": {
-            "machineID": machine.hex, "systemUUID": str(machine), "bootID": str(uuid.uuid5(machine, "boot")), "kernelVersion": "hollow",
-            "osImage": "Hollow node (runs no containers)", "containerRuntimeVersion": "hollow://1.0", "kubeletVersion": version,
-            "kubeProxyVersion": version, "operatingSystem": "linux", "architecture": "amd64",
+            "machineID": machine.hex,
+            "systemUUID": str(machine),
+            "bootID": str(uuid.uuid5(machine, "boot")),
+            "kernelVersion": "hollow",
+            "osImage": "Hollow node (runs no containers)",
+            "containerRuntimeVersion": "hollow://1.0",
+            "kubeletVersion": version,
+            "kubeProxyVersion": version,
+            "operatingSystem": "linux",
+            "architecture": "amd64",
         },
     }
 
@@ -79,8 +104,16 @@ def conditions_of(old: Object, now: datetime.datetime) -> list[Object]:
     for type_, status, reason, message in GOOD_CONDITIONS:
         before = known.get(type_) or {}
         transition = before.get("lastTransitionTime") if before.get("status") == status else None
-        out.append({"type": type_, "status": status, "lastHeartbeatTime": format_time(now),
-                    "lastTransitionTime": transition or format_time(now), "reason": reason, "message": message})
+        out.append(
+            {
+                "type": type_,
+                "status": status,
+                "lastHeartbeatTime": format_time(now),
+                "lastTransitionTime": transition or format_time(now),
+                "reason": reason,
+                "message": message,
+            }
+        )
     return out
 
 

@@ -136,8 +136,17 @@ def _advance_init(pod: Object, run: PodRun, now: Instant, begin_at: float, optio
     return True
 
 
-def _advance_container(pod: Object, container: Object, one: ContainerRun, now: Instant, begin_at: float, run_seconds: float,
-                       progress: Progress, policy: str, group: str) -> None:
+def _advance_container(
+    pod: Object,
+    container: Object,
+    one: ContainerRun,
+    now: Instant,
+    begin_at: float,
+    run_seconds: float,
+    progress: Progress,
+    policy: str,
+    group: str,
+) -> None:
     path = f"spec.{group}{{{container['name']}}}"
     if one.restart_at is not None and one.finished is not None:
         if now.monotonic < one.restart_at:
@@ -172,8 +181,15 @@ def _advance_container(pod: Object, container: Object, one: ContainerRun, now: I
         backoff = 0.0 if one.restarts == 0 else min(CRASH_BACKOFF_SECONDS * 2.0 ** min(one.restarts - 1, 10), CRASH_BACKOFF_SECONDS_MAX)
         one.restart_at = now.monotonic + backoff
         if backoff:
-            progress.events.append(PodEvent("Warning", "BackOff", f"Back-off restarting failed container {container['name']} in pod "
-                                            f"{objects.name(pod)}_{objects.namespace(pod)}({objects.uid(pod)})", path))
+            progress.events.append(
+                PodEvent(
+                    "Warning",
+                    "BackOff",
+                    f"Back-off restarting failed container {container['name']} in pod "
+                    f"{objects.name(pod)}_{objects.namespace(pod)}({objects.uid(pod)})",
+                    path,
+                )
+            )
         progress.at(one.restart_at)
 
 
@@ -207,8 +223,11 @@ def _stop(pod: Object, run: PodRun, now: Instant, options: HollowNodeOptions, pr
     if run.killed is None:
         run.killed = now
         for group, runs in (("containers", run.main), ("initContainers", run.init), ("ephemeralContainers", run.ephemeral)):
-            progress.events += [PodEvent("Normal", "Killing", f"Stopping container {one.name}", f"spec.{group}{{{one.name}}}")
-                                for one in runs.values() if one.is_running]
+            progress.events += [
+                PodEvent("Normal", "Killing", f"Stopping container {one.name}", f"spec.{group}{{{one.name}}}")
+                for one in runs.values()
+                if one.is_running
+            ]
     grace = float(objects.metadata(pod).get("deletionGracePeriodSeconds") or 0)
     wanted = annotation_number(pod, "stop-seconds")
     stopped_at = run.killed.monotonic + min(grace, options.stop_seconds if wanted is None else wanted)
@@ -250,8 +269,13 @@ def is_terminal(pod: Object, run: PodRun) -> bool:
 
 def terminated_state(one: ContainerRun) -> Object:
     assert one.started is not None and one.finished is not None
-    return {"exitCode": one.exit_code, "reason": "Completed" if one.exit_code == 0 else "Error",
-            "startedAt": format_time(one.started.wall), "finishedAt": format_time(one.finished.wall), "containerID": container_id(one)}
+    return {
+        "exitCode": one.exit_code,
+        "reason": "Completed" if one.exit_code == 0 else "Error",
+        "startedAt": format_time(one.started.wall),
+        "finishedAt": format_time(one.finished.wall),
+        "containerID": container_id(one),
+    }
 
 
 def container_id(one: ContainerRun) -> str:

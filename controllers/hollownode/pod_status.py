@@ -33,7 +33,8 @@ def status_of(pod: Object, run: PodRun, now: Instant, host_ip: str) -> Object:
     status: Object = {
         "phase": phase,
         "startTime": old.get("startTime") or format_time(run.seen.wall),
-        "hostIP": host_ip, "hostIPs": [{"ip": host_ip}],
+        "hostIP": host_ip,
+        "hostIPs": [{"ip": host_ip}],
     }
     waiting = _waiting(pod, run)
     status["containerStatuses"] = [_container(pod, c, run.main[c["name"]], now, waiting=waiting) for c in lifecycle.containers_of(pod)]
@@ -43,7 +44,8 @@ def status_of(pod: Object, run: PodRun, now: Instant, host_ip: str) -> Object:
     ephemeral = [c for c in lifecycle.ephemeral_containers_of(pod) if c["name"] in run.ephemeral]
     if ephemeral:
         status["ephemeralContainerStatuses"] = [
-            {**_container(pod, c, run.ephemeral[c["name"]], now, waiting=waiting, init=True), "ready": False} for c in ephemeral]
+            {**_container(pod, c, run.ephemeral[c["name"]], now, waiting=waiting, init=True), "ready": False} for c in ephemeral
+        ]
     host_network = bool(objects.get(pod, "spec", "hostNetwork", default=False))
     if any(one.started is not None for one in [*run.init.values(), *run.main.values()]):
         ip = host_ip if host_network else run.ip
@@ -96,8 +98,16 @@ def _waiting(pod: Object, run: PodRun) -> str:
 
 def _container(pod: Object, container: Object, one: ContainerRun, now: Instant, *, waiting: str, init: bool = False) -> Object:
     image = str(container.get("image") or "")
-    out: Object = {"name": container["name"], "image": image, "imageID": "", "restartCount": one.restarts, "ready": False, "started": False,
-                   "lastState": {"terminated": one.last_state} if one.last_state else {}, "state": {}}
+    out: Object = {
+        "name": container["name"],
+        "image": image,
+        "imageID": "",
+        "restartCount": one.restarts,
+        "ready": False,
+        "started": False,
+        "lastState": {"terminated": one.last_state} if one.last_state else {},
+        "state": {},
+    }
     if one.started is None:
         out["state"] = {"waiting": {"reason": waiting}}
         if waiting == "ImagePullBackOff":
@@ -131,11 +141,18 @@ def _conditions(pod: Object, run: PodRun, phase: str, status: Object, now: Insta
     reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
     message = "" if finished else f"containers with unready status: [{' '.join(unready)}]"
     containers_ready = not unready and not finished
-    gates = [g for g in objects.get(pod, "spec", "readinessGates", default=[])
-             if (pod_facts.condition(pod, g["conditionType"]) or {}).get("status") != "True"]
+    gates = [
+        g
+        for g in objects.get(pod, "spec", "readinessGates", default=[])
+        if (pod_facts.condition(pod, g["conditionType"]) or {}).get("status") != "True"
+    ]
     if containers_ready and gates:
-        names = " ".join(f'corresponding condition of pod readiness gate "{g["conditionType"]}" does not exist.' if pod_facts.condition(
-            pod, g["conditionType"]) is None else f'the status of pod readiness gate "{g["conditionType"]}" is not "True"' for g in gates)
+        names = " ".join(
+            f'corresponding condition of pod readiness gate "{g["conditionType"]}" does not exist.'
+            if pod_facts.condition(pod, g["conditionType"]) is None
+            else f'the status of pod readiness gate "{g["conditionType"]}" is not "True"'
+            for g in gates
+        )
         ready = new("Ready", False, "ReadinessGatesNotReady", names)
     else:
         ready = new("Ready", containers_ready, reason, message)

@@ -19,8 +19,13 @@ from controllers.lib.clock import Clock, SystemClock
 log = logging.getLogger(__name__)
 
 
-async def run(options: HollowNodeOptions, on_started: Callable[[], None] | None = None, *, clock: Clock | None = None,
-              rng: random.Random | None = None) -> None:
+async def run(
+    options: HollowNodeOptions,
+    on_started: Callable[[], None] | None = None,
+    *,
+    clock: Clock | None = None,
+    rng: random.Random | None = None,
+) -> None:
     """Runs the nodes until cancelled; ``on_started`` is called when the API server has answered.
 
     Raises:

@@ -30,8 +30,14 @@ class JobController:
         self._expectations = Expectations(context.clock)
         self._pod_control = PodControl(context.api, context.recorder)
         self._jobs = context.informers.informer(JOBS)
-        self._pods = OwnedPods(context.informers.informer(PODS), self._jobs, JOBS, self._expectations, self._enqueue,
-                               lambda job: objects.get(job, "spec", "selector"))
+        self._pods = OwnedPods(
+            context.informers.informer(PODS),
+            self._jobs,
+            JOBS,
+            self._expectations,
+            self._enqueue,
+            lambda job: objects.get(job, "spec", "selector"),
+        )
         self._jobs.add_handler(EventHandler.for_each(self._enqueue))
 
     async def run(self) -> None:
@@ -47,8 +53,7 @@ class JobController:
             return
         selector = objects.get(job, "spec", "selector")
         candidates, may_manage = await self._pods.look(self._api, job)
-        pods = await claim(self._api, job, JOBS, PODS, candidates,
-                           lambda pod: selectors.matches(selector, objects.labels(pod)))
+        pods = await claim(self._api, job, JOBS, PODS, candidates, lambda pod: selectors.matches(selector, objects.labels(pod)))
         may_manage = may_manage and not objects.is_being_deleted(job)
         plan = decision.plan(job, pods, self._clock.now(), may_manage=may_manage)
         failure: Exception | None = None

@@ -43,8 +43,14 @@ def is_finished(job: Object) -> bool:
 
 
 def finished_condition(job: Object) -> Object | None:
-    return next((c for c in objects.get(job, "status", "conditions", default=[])
-                 if c.get("type") in ("Complete", "Failed") and c.get("status") == "True"), None)
+    return next(
+        (
+            c
+            for c in objects.get(job, "status", "conditions", default=[])
+            if c.get("type") in ("Complete", "Failed") and c.get("status") == "True"
+        ),
+        None,
+    )
 
 
 def is_indexed(job: Object) -> bool:
@@ -68,12 +74,14 @@ def plan(job: Object, pods: Sequence[Object], now: datetime.datetime, *, may_man
         status["startTime"] = format_time(now)
     if _has_true(status, "Suspended"):
         status["conditions"] = pod_facts.with_condition(
-            status["conditions"], _condition("Suspended", False, "JobResumed", "Job resumed", now))
+            status["conditions"], _condition("Suspended", False, "JobResumed", "Job resumed", now)
+        )
         status["startTime"] = format_time(now)
         events.append(("Normal", "Resumed", "Job resumed"))
     if _is_complete(job, status, facts):
-        return _finish(job, status, facts, now, "Complete", "SuccessCriteriaMet", "CompletionsReached",
-                       "Reached expected number of succeeded pods")
+        return _finish(
+            job, status, facts, now, "Complete", "SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods"
+        )
     create: tuple[int | None, ...] = ()
     delete: tuple[Object, ...] = ()
     pause = _pause(job, facts, now)
@@ -134,8 +142,12 @@ def _failure(job: Object, facts: _Facts, status: Object, now: datetime.datetime)
     failed = int(status.get("failed") or 0)
     restarts = 0
     if objects.get(spec, "template", "spec", "restartPolicy") == "OnFailure":
-        restarts = sum(int(s.get("restartCount") or 0) for p in facts.active
-                       for group in ("initContainerStatuses", "containerStatuses") for s in objects.get(p, "status", group, default=[]))
+        restarts = sum(
+            int(s.get("restartCount") or 0)
+            for p in facts.active
+            for group in ("initContainerStatuses", "containerStatuses")
+            for s in objects.get(p, "status", group, default=[])
+        )
     if failed > limit or (restarts > 0 and restarts >= limit):
         return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     left = _seconds_to_deadline(job, status, now)
@@ -160,8 +172,9 @@ def _is_complete(job: Object, status: Object, facts: _Facts) -> bool:
     return succeeded >= int(completions)
 
 
-def _finish(job: Object, status: Object, facts: _Facts, now: datetime.datetime, type_: str, intent: str, reason: str,
-            message: str) -> JobPlan:
+def _finish(
+    job: Object, status: Object, facts: _Facts, now: datetime.datetime, type_: str, intent: str, reason: str, message: str
+) -> JobPlan:
     """First what is to become of it, which is final; and when nothing runs any more, that it has."""
     conditions = pod_facts.with_condition(status.get("conditions") or [], _condition(intent, True, reason, message, now))
     if facts.active or facts.terminating:
@@ -221,8 +234,13 @@ def _manage_indexed(job: Object, status: Object, active: list[Object], wanted: i
 
 
 def _loses_least(pod: Object) -> tuple[object, ...]:
-    return (pod_facts.node_name(pod) != "", pod_facts.phase(pod) == "Running", pod_facts.is_ready(pod),
-            str(objects.metadata(pod).get("creationTimestamp") or ""), objects.name(pod))
+    return (
+        pod_facts.node_name(pod) != "",
+        pod_facts.phase(pod) == "Running",
+        pod_facts.is_ready(pod),
+        str(objects.metadata(pod).get("creationTimestamp") or ""),
+        objects.name(pod),
+    )
 
 
 def _pause(job: Object, facts: _Facts, now: datetime.datetime) -> float:

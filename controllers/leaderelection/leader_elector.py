@@ -99,8 +99,14 @@ class LeaderElector:
             if step is Step.WAIT:
                 self.is_leader = False
                 return False
-            wanted = decision.lease_for(lease, namespace=config.namespace, name=config.name, identity=config.identity,
-                                        now_text=format_micro_time(self._clock.now()), lease_seconds=config.lease_seconds)
+            wanted = decision.lease_for(
+                lease,
+                namespace=config.namespace,
+                name=config.name,
+                identity=config.identity,
+                now_text=format_micro_time(self._clock.now()),
+                lease_seconds=config.lease_seconds,
+            )
             if step is Step.CREATE:
                 written = await self._api.create(LEASES, config.namespace, wanted)
             else:

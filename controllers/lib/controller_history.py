@@ -97,22 +97,29 @@ class History:
         template = owner["spec"]["template"]
         hashed = template_hash(template, collisions)
         metadata: Object = {
-            "name": f"{objects.name(owner)}-{hashed}", "namespace": objects.namespace(owner),
+            "name": f"{objects.name(owner)}-{hashed}",
+            "namespace": objects.namespace(owner),
             "labels": {**objects.labels(template), self._hash_label: hashed},
             "ownerReferences": [owner_reference(owner, self._owner_resource)],
         }
         if objects.annotations(owner):
             metadata["annotations"] = dict(objects.annotations(owner))
-        return {"apiVersion": CONTROLLER_REVISIONS.api_version, "kind": CONTROLLER_REVISIONS.kind, "metadata": metadata,
-                "data": patch_of(template), "revision": revision}
+        return {
+            "apiVersion": CONTROLLER_REVISIONS.api_version,
+            "kind": CONTROLLER_REVISIONS.kind,
+            "metadata": metadata,
+            "data": patch_of(template),
+            "revision": revision,
+        }
 
     async def truncate(self, others: Iterable[Object], live: set[str], limit: int) -> None:
         """Deletes the oldest of those that are not live (by name), until ``limit`` of them are left."""
         idle = [r for r in ordered(others) if objects.name(r) not in live]
         for revision in idle[: max(0, len(idle) - limit)]:
             try:
-                await self._api.delete(CONTROLLER_REVISIONS, objects.namespace(revision), objects.name(revision),
-                                       DeleteOptions(uid=objects.uid(revision)))
+                await self._api.delete(
+                    CONTROLLER_REVISIONS, objects.namespace(revision), objects.name(revision), DeleteOptions(uid=objects.uid(revision))
+                )
             except errors.StatusError as error:
                 if not errors.is_not_found(error):
                     raise

@@ -19,8 +19,12 @@ log = logging.getLogger(__name__)
 def owner_reference(owner: Object, resource: Resource) -> Object:
     """The reference that a controller puts on what it makes."""
     return {
-        "apiVersion": resource.api_version, "kind": resource.kind, "name": objects.name(owner), "uid": objects.uid(owner),
-        "controller": True, "blockOwnerDeletion": True,
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": objects.name(owner),
+        "uid": objects.uid(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
     }
 
 
@@ -33,8 +37,9 @@ class ClaimPlan:
     release: tuple[Object, ...]
 
 
-def plan_claim(owner: Object, candidates: Iterable[Object], matches: Callable[[Object], bool],
-               may_adopt: Callable[[Object], bool] = lambda _: True) -> ClaimPlan:
+def plan_claim(
+    owner: Object, candidates: Iterable[Object], matches: Callable[[Object], bool], may_adopt: Callable[[Object], bool] = lambda _: True
+) -> ClaimPlan:
     """Pure. An owner that is being deleted neither adopts nor releases; an orphan that is being deleted is not adopted."""
     mine: list[Object] = []
     adopt: list[Object] = []
@@ -54,8 +59,15 @@ def plan_claim(owner: Object, candidates: Iterable[Object], matches: Callable[[O
     return ClaimPlan(tuple(mine), tuple(adopt), tuple(release))
 
 
-async def claim(api: Api, owner: Object, owner_resource: Resource, resource: Resource, candidates: Iterable[Object],
-                matches: Callable[[Object], bool], may_adopt: Callable[[Object], bool] = lambda _: True) -> list[Object]:
+async def claim(
+    api: Api,
+    owner: Object,
+    owner_resource: Resource,
+    resource: Resource,
+    candidates: Iterable[Object],
+    matches: Callable[[Object], bool],
+    may_adopt: Callable[[Object], bool] = lambda _: True,
+) -> list[Object]:
     """Carries the plan out and returns what is controlled now, in the order of the candidates' keys.
 
     Before the first adoption the owner is read live: one that was deleted or replaced behind our cache's back adopts nothing.

@@ -36,8 +36,15 @@ class Occurrence:
 
     def source_key(self) -> tuple[str, ...]:
         i = self.involved
-        return (self.component, self.host, i.get("kind", ""), i.get("namespace", ""), i.get("name", ""), i.get("uid", ""),
-                i.get("apiVersion", ""))
+        return (
+            self.component,
+            self.host,
+            i.get("kind", ""),
+            i.get("namespace", ""),
+            i.get("name", ""),
+            i.get("uid", ""),
+            i.get("apiVersion", ""),
+        )
 
     def similar_key(self) -> tuple[str, ...]:
         return (*self.source_key(), str(self.involved.get("fieldPath", "")), self.type, self.reason)
@@ -76,7 +83,7 @@ class EventCorrelator:
         if now - since > SIMILAR_WINDOW_SECONDS:
             messages = frozenset()
         messages |= {occurrence.message}
-        _remember(self._similar, similar, (now, frozenset(sorted(messages)[:SIMILAR_MAX + 1])))
+        _remember(self._similar, similar, (now, frozenset(sorted(messages)[: SIMILAR_MAX + 1])))
         if len(messages) > SIMILAR_MAX:
             key, message = similar, f"(combined from similar events): {occurrence.message}"
         else:

@@ -100,11 +100,19 @@ class EventBroadcaster:
         if occurrence.host:
             source["host"] = occurrence.host
         return {
-            "apiVersion": "v1", "kind": "Event",
+            "apiVersion": "v1",
+            "kind": "Event",
             "metadata": {"name": f"{occurrence.involved.get('name')}.{suffix}", "namespace": namespace},
-            "involvedObject": occurrence.involved, "reason": occurrence.reason, "message": message, "type": occurrence.type,
-            "source": source, "firstTimestamp": stamp, "lastTimestamp": stamp, "count": 1,
-            "reportingComponent": occurrence.component, "reportingInstance": occurrence.host,
+            "involvedObject": occurrence.involved,
+            "reason": occurrence.reason,
+            "message": message,
+            "type": occurrence.type,
+            "source": source,
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
+            "count": 1,
+            "reportingComponent": occurrence.component,
+            "reportingInstance": occurrence.host,
         }
 
 
@@ -118,14 +126,21 @@ class EventRecorder:
         involved = reference(about)
         if field_path:
             involved["fieldPath"] = field_path
-        self._broadcaster.put(Occurrence(involved=involved, type=type_, reason=reason, message=_cut(message), component=self._component,
-                                         host=self._host))
+        self._broadcaster.put(
+            Occurrence(involved=involved, type=type_, reason=reason, message=_cut(message), component=self._component, host=self._host)
+        )
 
 
 def reference(obj: Object) -> Object:
     """An ObjectReference to the object as it is at this resourceVersion."""
-    out = {"kind": obj.get("kind"), "apiVersion": obj.get("apiVersion"), "name": objects.name(obj), "namespace": objects.namespace(obj),
-           "uid": objects.uid(obj), "resourceVersion": objects.resource_version(obj)}
+    out = {
+        "kind": obj.get("kind"),
+        "apiVersion": obj.get("apiVersion"),
+        "name": objects.name(obj),
+        "namespace": objects.namespace(obj),
+        "uid": objects.uid(obj),
+        "resourceVersion": objects.resource_version(obj),
+    }
     return {k: v for k, v in out.items() if v}
 
 

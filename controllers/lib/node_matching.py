@@ -25,4 +25,5 @@ def matches_term(term: Object, node: Object) -> bool:
         return False
     by_field = {"metadata.name": objects.name(node)}
     return all(selectors.matches_requirement(e, objects.labels(node)) for e in expressions) and all(
-        selectors.matches_requirement(f, by_field) for f in fields)
+        selectors.matches_requirement(f, by_field) for f in fields
+    )

@@ -31,8 +31,15 @@ log = logging.getLogger(__name__)
 class OwnedPods:
     """``enqueue`` gets the owner of a pod that changed, and owners whose selector an orphan matches."""
 
-    def __init__(self, pods: SharedInformer, owners: SharedInformer, resource: Resource, expectations: Expectations,
-                 enqueue: Callable[[Object], None], selector_of: Callable[[Object], Object | None]) -> None:
+    def __init__(
+        self,
+        pods: SharedInformer,
+        owners: SharedInformer,
+        resource: Resource,
+        expectations: Expectations,
+        enqueue: Callable[[Object], None],
+        selector_of: Callable[[Object], Object | None],
+    ) -> None:
         self._pods, self._owners, self._resource = pods, owners, resource
         self._expectations, self._enqueue, self._selector_of = expectations, enqueue, selector_of
         #: owners whose pods the cache is known not to show

@@ -20,5 +20,5 @@ def index_by_controller(obj: Object) -> list[str]:
 
 
 def index_by_node(pod: Object) -> list[str]:
-    """"" holds the pods that wait for a node."""
+    """ "" holds the pods that wait for a node."""
     return [str(objects.get(pod, "spec", "nodeName", default=""))]

@@ -53,7 +53,11 @@ def to_string(selector: Object | None) -> str:
     terms = [(k, f"{k}={v}") for k, v in (selector.get("matchLabels") or {}).items()]
     for requirement in selector.get("matchExpressions") or []:
         key, operator, values = requirement["key"], requirement["operator"], sorted(requirement.get("values") or [])
-        text = {"In": f"{key} in ({','.join(values)})", "NotIn": f"{key} notin ({','.join(values)})", "Exists": key,
-                "DoesNotExist": f"!{key}"}[operator]
+        text = {
+            "In": f"{key} in ({','.join(values)})",
+            "NotIn": f"{key} notin ({','.join(values)})",
+            "Exists": key,
+            "DoesNotExist": f"!{key}",
+        }[operator]
         terms.append((key, text))
     return ",".join(text for _, text in sorted(terms))

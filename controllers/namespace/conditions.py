@@ -38,24 +38,43 @@ def conditions_of(current: list[Object], remaining: Remaining, now: datetime.dat
     failed = remaining.discovery_failures
     texts = [f"{group_version}: {why}" for group_version, why in sorted(failed.items())]
     discovery = (
-        (True, "DiscoveryFailed", f"Discovery failed for some groups, {len(failed)} failing: "
-                                  f"unable to retrieve the complete list of server APIs: {', '.join(texts)}")
-        if failed else (False, "ResourcesDiscovered", "All resources successfully discovered"))
+        (
+            True,
+            "DiscoveryFailed",
+            f"Discovery failed for some groups, {len(failed)} failing: "
+            f"unable to retrieve the complete list of server APIs: {', '.join(texts)}",
+        )
+        if failed
+        else (False, "ResourcesDiscovered", "All resources successfully discovered")
+    )
     content = (
-        (True, "ContentDeletionFailed", "Failed to delete all resource types, "
-                                        f"{len(remaining.content_failures)} remaining: {', '.join(remaining.content_failures)}")
-        if remaining.content_failures else (False, "ContentDeleted", "All content successfully deleted, may be waiting on finalization"))
+        (
+            True,
+            "ContentDeletionFailed",
+            f"Failed to delete all resource types, {len(remaining.content_failures)} remaining: {', '.join(remaining.content_failures)}",
+        )
+        if remaining.content_failures
+        else (False, "ContentDeleted", "All content successfully deleted, may be waiting on finalization")
+    )
     counts = sorted(f"{r.plural}.{r.group} has {n} resource instances" for r, n in remaining.counts.items())
-    left = ((True, "SomeResourcesRemain", f"Some resources are remaining: {', '.join(counts)}")
-            if counts else (False, "ContentRemoved", "All content successfully removed"))
+    left = (
+        (True, "SomeResourcesRemain", f"Some resources are remaining: {', '.join(counts)}")
+        if counts
+        else (False, "ContentRemoved", "All content successfully removed")
+    )
     held = sorted(f"{name} in {n} resource instances" for name, n in remaining.finalizers.items())
-    finalizers = ((True, "SomeFinalizersRemain", f"Some content in the namespace has finalizers remaining: {', '.join(held)}")
-                  if held else (False, "ContentHasNoFinalizers", "All content-preserving finalizers finished"))
+    finalizers = (
+        (True, "SomeFinalizersRemain", f"Some content in the namespace has finalizers remaining: {', '.join(held)}")
+        if held
+        else (False, "ContentHasNoFinalizers", "All content-preserving finalizers finished")
+    )
     out = list(current)
     for type_, (status, reason, message) in (
         ("NamespaceDeletionDiscoveryFailure", discovery),
         ("NamespaceDeletionGroupVersionParsingFailure", (False, "ParsedGroupVersions", "All legacy kube types successfully parsed")),
-        ("NamespaceDeletionContentFailure", content), ("NamespaceContentRemaining", left), ("NamespaceFinalizersRemaining", finalizers),
+        ("NamespaceDeletionContentFailure", content),
+        ("NamespaceContentRemaining", left),
+        ("NamespaceFinalizersRemaining", finalizers),
     ):
         out = pod_facts.with_condition(out, pod_facts.new_condition(type_, status, now, reason, message))
     return out

@@ -45,10 +45,14 @@ class NodeLifecycleController:
         self._next_taint: dict[str, float] = {}
         self._all_disrupted = False
         self._evictor = Evictor(context, self._nodes.indexer)
-        self._nodes.add_handler(EventHandler(on_add=self._on_node, on_update=lambda _, new: self._on_node(new),
-                                             on_delete=self._on_node_gone))
-        self._pods.add_handler(EventHandler(on_add=self._evictor.on_pod, on_update=lambda _, new: self._evictor.on_pod(new),
-                                            on_delete=self._evictor.on_pod_gone))
+        self._nodes.add_handler(
+            EventHandler(on_add=self._on_node, on_update=lambda _, new: self._on_node(new), on_delete=self._on_node_gone)
+        )
+        self._pods.add_handler(
+            EventHandler(
+                on_add=self._evictor.on_pod, on_update=lambda _, new: self._evictor.on_pod(new), on_delete=self._evictor.on_pod_gone
+            )
+        )
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -91,9 +95,13 @@ class NodeLifecycleController:
         zone = tainting.zone_of(node)
         members = [n for n in self._nodes.indexer.list() if tainting.zone_of(n) == zone]
         state = tainting.zone_state(members, self._options.unhealthy_zone_threshold)
-        rate = tainting.tainting_rate(state, len(members), rate=self._options.node_eviction_rate,
-                                      secondary_rate=self._options.secondary_node_eviction_rate,
-                                      large=self._options.large_cluster_size_threshold)
+        rate = tainting.tainting_rate(
+            state,
+            len(members),
+            rate=self._options.node_eviction_rate,
+            secondary_rate=self._options.secondary_node_eviction_rate,
+            large=self._options.large_cluster_size_threshold,
+        )
         now = self._clock.monotonic()
         if rate <= 0 or now < self._next_taint.get(zone, 0.0):
             return False
@@ -121,8 +129,9 @@ class NodeLifecycleController:
         heard = health.listen(self._heard.get(name), node, lease, now)
         self._heard[name] = heard
         before = self._was_ready.get(name, health.ready_status(node))
-        if health.is_silent(heard, node, now, grace=self._options.node_monitor_grace_period,
-                            startup_grace=self._options.node_startup_grace_period):
+        if health.is_silent(
+            heard, node, now, grace=self._options.node_monitor_grace_period, startup_grace=self._options.node_startup_grace_period
+        ):
             conditions = health.silent_conditions(node, self._clock.now())
             if conditions is not None:
                 log.info("node %s has been silent for %.0f s", name, now - heard.at)
@@ -163,7 +172,8 @@ class NodeLifecycleController:
         for node in nodes:
             zones.setdefault(tainting.zone_of(node), []).append(node)
         disrupted = len(nodes) > 1 and all(
-            tainting.zone_state(members, self._options.unhealthy_zone_threshold) is ZoneState.FULL_DISRUPTION for members in zones.values())
+            tainting.zone_state(members, self._options.unhealthy_zone_threshold) is ZoneState.FULL_DISRUPTION for members in zones.values()
+        )
         if disrupted != self._all_disrupted:
             log.warning("every node is silent: no more pods are evicted" if disrupted else "some node is alive again: evictions resume")
             self._all_disrupted = disrupted
@@ -173,5 +183,3 @@ class NodeLifecycleController:
 def _with_taints(node: Object, new_taints: list[Object]) -> Object:
     spec = {k: v for k, v in (node.get("spec") or {}).items() if k != "taints"}
     return {**node, "spec": {**spec, "taints": new_taints} if new_taints else spec}
-
-

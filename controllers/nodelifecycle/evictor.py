@@ -73,8 +73,9 @@ class Evictor:
         pod = self._pods[key]
         namespace, name = split_key(key)
         self._recorder.event(pod, "Normal", "TaintManagerEviction", f"Marking for deletion Pod {key}")
-        condition = pod_facts.new_condition("DisruptionTarget", True, self._clock.now(), "DeletionByTaintManager",
-                                            "Taint manager: deleting due to NoExecute taint")
+        condition = pod_facts.new_condition(
+            "DisruptionTarget", True, self._clock.now(), "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"
+        )
         try:
             patch = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": [condition]}}
             await self._api.patch(PODS, namespace, name, patch, PatchType.STRATEGIC, subresource="status")

@@ -49,8 +49,16 @@ def silent_conditions(node: Object, now: datetime.datetime) -> list[Object] | No
         if found is None:
             reason, message = NEVER_UPDATED
             created = objects.metadata(node).get("creationTimestamp") or format_time(now)
-            conditions.append({"type": type_, "status": "Unknown", "reason": reason, "message": message, "lastHeartbeatTime": created,
-                               "lastTransitionTime": format_time(now)})
+            conditions.append(
+                {
+                    "type": type_,
+                    "status": "Unknown",
+                    "reason": reason,
+                    "message": message,
+                    "lastHeartbeatTime": created,
+                    "lastTransitionTime": format_time(now),
+                }
+            )
             changed = True
         elif found.get("status") != "Unknown":
             reason, message = STOPPED

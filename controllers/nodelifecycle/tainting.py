@@ -24,8 +24,11 @@ _OURS = frozenset({*_BY_CONDITION.values(), taints.UNSCHEDULABLE})
 
 def no_schedule(node: Object, now_text: str) -> list[Object] | None:
     """All taints of the node with the NoSchedule ones that its conditions call for; None where they are right."""
-    wanted = {_BY_CONDITION[c.get("type"), c.get("status")] for c in objects.get(node, "status", "conditions", default=[])
-              if (c.get("type"), c.get("status")) in _BY_CONDITION}
+    wanted = {
+        _BY_CONDITION[c.get("type"), c.get("status")]
+        for c in objects.get(node, "status", "conditions", default=[])
+        if (c.get("type"), c.get("status")) in _BY_CONDITION
+    }
     if objects.get(node, "spec", "unschedulable", default=False):
         wanted.add(taints.UNSCHEDULABLE)
     current = taints.of_node(node)

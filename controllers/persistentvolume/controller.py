@@ -126,10 +126,13 @@ class PersistentVolumeController:
             self._recorder.event(claim, "Normal", "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
         elif found.get("provisioner") != "kubernetes.io/no-provisioner":
             self._recorder.event(
-                claim, "Normal", "ExternalProvisioning",
+                claim,
+                "Normal",
+                "ExternalProvisioning",
                 f"Waiting for a volume to be created either by the external provisioner '{found.get('provisioner')}' or manually by the "
                 "system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly "
-                "registered.")
+                "registered.",
+            )
 
     async def _bind(self, claim: Object, volume: Object) -> None:
         reserved = decision.bound_volume(volume, claim)
@@ -154,8 +157,11 @@ class PersistentVolumeController:
                     raise
         if objects.get(claim, "status", "phase") == "Lost":
             return
-        reason, message = ("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!") if volume is None else (
-            "ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
+        reason, message = (
+            ("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
+            if volume is None
+            else ("ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
+        )
         await write_status(self._api, PERSISTENT_VOLUME_CLAIMS, claim, decision.claim_status(claim, None))
         self._recorder.event(claim, "Warning", reason, message)
 

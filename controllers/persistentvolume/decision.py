@@ -76,9 +76,14 @@ def bound_volume(volume: Object, claim: Object) -> Object:
     current = claim_ref(volume)
     if current is not None and current.get("uid") == objects.uid(claim):
         return volume
-    reference = {"kind": PERSISTENT_VOLUME_CLAIMS.kind, "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
-                 "namespace": objects.namespace(claim), "name": objects.name(claim), "uid": objects.uid(claim),
-                 "resourceVersion": objects.resource_version(claim)}
+    reference = {
+        "kind": PERSISTENT_VOLUME_CLAIMS.kind,
+        "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
+        "namespace": objects.namespace(claim),
+        "name": objects.name(claim),
+        "uid": objects.uid(claim),
+        "resourceVersion": objects.resource_version(claim),
+    }
     out = {**volume, "spec": {**volume["spec"], "claimRef": reference}}
     return out if current is not None else _annotated(out, BOUND_BY_CONTROLLER)
 
@@ -132,8 +137,9 @@ def volume_phase(volume: Object, claim: Object | None) -> VolumePhase:
         return VolumePhase("Released")
     if PROVISIONED_BY in objects.annotations(volume):
         return VolumePhase("Released")  # its provisioner deletes it
-    return VolumePhase("Failed", "VolumeFailedDelete",
-                       f'error getting deleter volume plugin for volume "{objects.name(volume)}": no volume plugin matched')
+    return VolumePhase(
+        "Failed", "VolumeFailedDelete", f'error getting deleter volume plugin for volume "{objects.name(volume)}": no volume plugin matched'
+    )
 
 
 def volume_status(volume: Object, found: VolumePhase, stamp: str) -> Object:

@@ -42,8 +42,9 @@ class Sort:
 
 
 REPLICA_SET = Sort(REPLICA_SETS, "replicaset-controller", lambda o: objects.get(o, "spec", "selector"))
-REPLICATION_CONTROLLER = Sort(REPLICATION_CONTROLLERS, "replication-controller",
-                              lambda o: {"matchLabels": objects.get(o, "spec", "selector", default={})})
+REPLICATION_CONTROLLER = Sort(
+    REPLICATION_CONTROLLERS, "replication-controller", lambda o: {"matchLabels": objects.get(o, "spec", "selector", default={})}
+)
 
 
 class ReplicaSetController:
@@ -57,8 +58,9 @@ class ReplicaSetController:
         self._pods = context.informers.informer(PODS)
         self._owned = OwnedPods(self._pods, self._sets, sort.resource, self._expectations, self._enqueue, sort.selector_of)
         self._sets.add_index(BY_CONTROLLER, index_by_controller)
-        self._sets.add_handler(EventHandler(on_add=self._enqueue, on_update=lambda _, new: self._enqueue(new),
-                                            on_delete=self._on_set_delete))
+        self._sets.add_handler(
+            EventHandler(on_add=self._enqueue, on_update=lambda _, new: self._enqueue(new), on_delete=self._on_set_delete)
+        )
 
     async def run(self) -> None:
         await run_workers(self._sort.component, self.queue, self.sync, workers=WORKERS)
@@ -84,8 +86,9 @@ class ReplicaSetController:
             return  # validation refuses these; an empty selector would claim every pod
         candidates, may_manage = await self._owned.look(self._api, controller)
         candidates = [pod for pod in candidates if pod_facts.is_active(pod)]
-        active = await claim(self._api, controller, self._sort.resource, PODS, candidates,
-                             lambda pod: selectors.matches(selector, objects.labels(pod)))
+        active = await claim(
+            self._api, controller, self._sort.resource, PODS, candidates, lambda pod: selectors.matches(selector, objects.labels(pod))
+        )
         failure: Exception | None = None
         reason = ""
         if may_manage and not objects.is_being_deleted(controller):

@@ -52,8 +52,15 @@ def rank_for_deletion(active: Sequence[Object], related: Iterable[Object]) -> li
         ready_since = pod_facts.ready_since(pod) or _LONG_AGO
         created = parse_time(objects.metadata(pod).get("creationTimestamp")) or _LONG_AGO
         return (
-            node != "", _PHASE_ORDER.get(pod_facts.phase(pod), 3), ready, pod_facts.deletion_cost(pod),
-            -crowd[node] if node else 0, _descending(ready_since), -pod_facts.restarts(pod), _descending(created), objects.name(pod),
+            node != "",
+            _PHASE_ORDER.get(pod_facts.phase(pod), 3),
+            ready,
+            pod_facts.deletion_cost(pod),
+            -crowd[node] if node else 0,
+            _descending(ready_since),
+            -pod_facts.restarts(pod),
+            _descending(created),
+            objects.name(pod),
         )
 
     return sorted(active, key=key)

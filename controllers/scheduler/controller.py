@@ -34,10 +34,12 @@ class Scheduler:
         self._cluster = Cluster()
         self.queue = SchedulingQueue(context.clock)
         self._namespaces = context.informers.informer(NAMESPACES)
-        context.informers.informer(NODES).add_handler(EventHandler(
-            on_add=self._on_node, on_update=self._on_node_update, on_delete=self._on_node_delete))
-        context.informers.informer(PODS).add_handler(EventHandler(
-            on_add=self._on_pod, on_update=lambda _, new: self._on_pod(new), on_delete=self._on_pod_delete))
+        context.informers.informer(NODES).add_handler(
+            EventHandler(on_add=self._on_node, on_update=self._on_node_update, on_delete=self._on_node_delete)
+        )
+        context.informers.informer(PODS).add_handler(
+            EventHandler(on_add=self._on_pod, on_update=lambda _, new: self._on_pod(new), on_delete=self._on_pod_delete)
+        )
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -78,7 +80,8 @@ class Scheduler:
     def _is_ours(self, pod: Object) -> bool:
         return (
             objects.get(pod, "spec", "schedulerName", default="default-scheduler") == self._name
-            and not objects.is_being_deleted(pod) and not pod_facts.is_terminal(pod)
+            and not objects.is_being_deleted(pod)
+            and not pod_facts.is_terminal(pod)
             and not objects.get(pod, "spec", "schedulingGates", default=[])
         )
 
@@ -120,8 +123,12 @@ class Scheduler:
 
     async def _bind(self, pod: Object, node_name: str, room: asyncio.Semaphore) -> None:
         namespace, name = objects.namespace(pod), objects.name(pod)
-        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, "namespace": namespace, "uid": objects.uid(pod)},
-                   "target": {"apiVersion": "v1", "kind": "Node", "name": node_name}}
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "namespace": namespace, "uid": objects.uid(pod)},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node_name},
+        }
         try:
             await self._api.create(PODS, namespace, binding, name=name, subresource="binding")
         except errors.TRANSIENT as error:

@@ -52,7 +52,8 @@ def explain(refusals: list[filters.Refusal]) -> str:
     count = len(refusals)
     reasons = Counter(reason for refusal in refusals for reason in refusal.reasons)
     told = ", ".join(sorted(f"{n} {reason}" for reason, n in reasons.items()))
-    victims = Counter("No preemption victims found for incoming pod" if r.resolvable else "Preemption is not helpful for scheduling"
-                      for r in refusals)
+    victims = Counter(
+        "No preemption victims found for incoming pod" if r.resolvable else "Preemption is not helpful for scheduling" for r in refusals
+    )
     preemption = ", ".join(sorted(f"{n} {reason}" for reason, n in victims.items()))
     return f"0/{count} nodes are available: {told}. preemption: 0/{count} nodes are available: {preemption}."

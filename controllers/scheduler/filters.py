@@ -36,8 +36,15 @@ class Request:
 
 def request_for(pod: Object, cluster: Cluster, namespaces: Callable[[Object | None], frozenset[str]]) -> Request:
     """``namespaces`` gives the names that a namespaceSelector selects."""
-    return Request(pod, cluster, namespaces, resources.requests_of(pod), host_ports(pod), affinity.terms_of(pod, cluster, namespaces),
-                   spreading.constraints_of(pod, cluster))
+    return Request(
+        pod,
+        cluster,
+        namespaces,
+        resources.requests_of(pod),
+        host_ports(pod),
+        affinity.terms_of(pod, cluster, namespaces),
+        spreading.constraints_of(pod, cluster),
+    )
 
 
 def node_unschedulable(request: Request, info: NodeInfo) -> Refusal | None:
@@ -112,7 +119,14 @@ def topology_spread(request: Request, info: NodeInfo) -> Refusal | None:
 
 
 FILTERS: tuple[Callable[[Request, NodeInfo], Refusal | None], ...] = (
-    node_unschedulable, node_name, taint_toleration, node_affinity, node_ports, node_resources, topology_spread, pod_affinity,
+    node_unschedulable,
+    node_name,
+    taint_toleration,
+    node_affinity,
+    node_ports,
+    node_resources,
+    topology_spread,
+    pod_affinity,
 )
 
 

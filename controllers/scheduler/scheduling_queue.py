@@ -1,6 +1,6 @@
 """The pods that wait: those to try now, by priority and age, and those that did not fit, each with its back-off (``scheduling_queue.go``).
 
-    add → active → pop → (does not fit) → unschedulable → something changed → back-off over? → active
+add → active → pop → (does not fit) → unschedulable → something changed → back-off over? → active
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ class SchedulingQueue:
 
 def _changed(old: Object, new: Object) -> bool:
     """Other than in status, which the scheduler writes itself."""
+
     def rest(pod: Object) -> Object:
         metadata = {k: v for k, v in objects.metadata(pod).items() if k not in ("resourceVersion", "managedFields", "generation")}
         return {"metadata": metadata, "spec": pod.get("spec")}

@@ -40,14 +40,21 @@ def sibling_spread(request: Request, infos: Sequence[NodeInfo]) -> list[float]:
     namespace, labels = objects.namespace(pod), objects.labels(pod)
     if not labels:
         return _inverted([0 for _ in infos])
-    return _inverted([sum(1 for other in info.pods.values() if objects.namespace(other) == namespace and objects.labels(other) == labels)
-                      for info in infos])
+    return _inverted(
+        [
+            sum(1 for other in info.pods.values() if objects.namespace(other) == namespace and objects.labels(other) == labels)
+            for info in infos
+        ]
+    )
 
 
 def soft_spread(request: Request, infos: Sequence[NodeInfo]) -> list[float]:
     """``whenUnsatisfiable: ScheduleAnyway``: domains with fewer matching pods are better."""
-    wanted = [c for c in objects.get(request.pod, "spec", "topologySpreadConstraints", default=[])
-              if c.get("whenUnsatisfiable") == "ScheduleAnyway"]
+    wanted = [
+        c
+        for c in objects.get(request.pod, "spec", "topologySpreadConstraints", default=[])
+        if c.get("whenUnsatisfiable") == "ScheduleAnyway"
+    ]
     if not wanted:
         return [0.0] * len(infos)
     totals = [0] * len(infos)
@@ -57,8 +64,11 @@ def soft_spread(request: Request, infos: Sequence[NodeInfo]) -> list[float]:
             value = info.labels().get(constraint["topologyKey"])
             if value is not None:
                 counts[value] = counts.get(value, 0) + sum(
-                    1 for other in info.pods.values() if objects.namespace(other) == objects.namespace(request.pod)
-                    and selectors.matches(constraint.get("labelSelector"), objects.labels(other)))
+                    1
+                    for other in info.pods.values()
+                    if objects.namespace(other) == objects.namespace(request.pod)
+                    and selectors.matches(constraint.get("labelSelector"), objects.labels(other))
+                )
         most = max(counts.values(), default=0) + 1
         for position, info in enumerate(infos):
             value = info.labels().get(constraint["topologyKey"])
@@ -70,8 +80,12 @@ def preferred_node_affinity(request: Request, infos: Sequence[NodeInfo]) -> list
     terms = objects.get(request.pod, "spec", "affinity", "nodeAffinity", affinity.PREFERRED, default=[])
     if not terms:
         return [0.0] * len(infos)
-    return _scaled([sum(int(t.get("weight") or 0) for t in terms if info.node is not None and matches_term(t["preference"], info.node))
-                    for info in infos])
+    return _scaled(
+        [
+            sum(int(t.get("weight") or 0) for t in terms if info.node is not None and matches_term(t["preference"], info.node))
+            for info in infos
+        ]
+    )
 
 
 def preferred_pod_affinity(request: Request, infos: Sequence[NodeInfo]) -> list[float]:
@@ -93,7 +107,11 @@ def preferred_taints(request: Request, infos: Sequence[NodeInfo]) -> list[float]
 
 
 SCORES: tuple[tuple[Callable[[Request, Sequence[NodeInfo]], list[float]], float], ...] = (
-    (least_allocated, 1.0), (sibling_spread, 2.0), (soft_spread, 2.0), (preferred_node_affinity, 2.0), (preferred_pod_affinity, 2.0),
+    (least_allocated, 1.0),
+    (sibling_spread, 2.0),
+    (soft_spread, 2.0),
+    (preferred_node_affinity, 2.0),
+    (preferred_pod_affinity, 2.0),
     (preferred_taints, 3.0),
 )
 

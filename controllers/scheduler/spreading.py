@@ -49,8 +49,11 @@ class Constraints:
 
 
 def constraints_of(pod: Object, cluster: Cluster) -> Constraints:
-    wanted = [c for c in objects.get(pod, "spec", "topologySpreadConstraints", default=[])
-              if (c.get("whenUnsatisfiable") or "DoNotSchedule") == "DoNotSchedule"]
+    wanted = [
+        c
+        for c in objects.get(pod, "spec", "topologySpreadConstraints", default=[])
+        if (c.get("whenUnsatisfiable") or "DoNotSchedule") == "DoNotSchedule"
+    ]
     if not wanted:
         return Constraints()
     keys = [c["topologyKey"] for c in wanted]
@@ -58,15 +61,24 @@ def constraints_of(pod: Object, cluster: Cluster) -> Constraints:
     out = Constraints()
     for one in wanted:
         selector = _with_match_label_keys(one, pod)
-        constraint = Constraint(one["topologyKey"], int(one.get("maxSkew") or 1), selectors.matches(selector, objects.labels(pod)),
-                                min_domains=int(one.get("minDomains") or 1))
+        constraint = Constraint(
+            one["topologyKey"],
+            int(one.get("maxSkew") or 1),
+            selectors.matches(selector, objects.labels(pod)),
+            min_domains=int(one.get("minDomains") or 1),
+        )
         for info in nodes:
             assert info.node is not None
             if (one.get("nodeAffinityPolicy") or "Honor") == "Honor" and not matches_node(pod, info.node):
                 continue
             value = info.labels()[constraint.key]
-            matching = sum(1 for other in info.pods.values() if objects.namespace(other) == objects.namespace(pod)
-                           and not objects.is_being_deleted(other) and selectors.matches(selector, objects.labels(other)))
+            matching = sum(
+                1
+                for other in info.pods.values()
+                if objects.namespace(other) == objects.namespace(pod)
+                and not objects.is_being_deleted(other)
+                and selectors.matches(selector, objects.labels(other))
+            )
             constraint.counts[value] = constraint.counts.get(value, 0) + matching
         out.hard.append(constraint)
     return out

@@ -86,8 +86,7 @@ class RootCAPublisher(PerNamespace):
         self._data = {"ca.crt": root_ca}
 
     def wanted(self, namespace: str) -> Object:
-        metadata = {"name": ROOT_CA_CONFIG_MAP, "namespace": namespace,
-                    "annotations": {"kubernetes.io/description": ROOT_CA_DESCRIPTION}}
+        metadata = {"name": ROOT_CA_CONFIG_MAP, "namespace": namespace, "annotations": {"kubernetes.io/description": ROOT_CA_DESCRIPTION}}
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(self._data)}
 
     def repaired(self, existing: Object) -> Object | None:

@@ -70,13 +70,24 @@ class StatefulSetController:
         stateful_set = self._sets.indexer.get(key)
         if stateful_set is None or selectors.is_empty(objects.get(stateful_set, "spec", "selector")):
             return
-        pods = await claim(self._api, stateful_set, STATEFUL_SETS, PODS, self._candidates(self._pods.indexer, stateful_set),
-                           lambda pod: _is_member(stateful_set, pod))
+        pods = await claim(
+            self._api,
+            stateful_set,
+            STATEFUL_SETS,
+            PODS,
+            self._candidates(self._pods.indexer, stateful_set),
+            lambda pod: _is_member(stateful_set, pod),
+        )
         if objects.is_being_deleted(stateful_set):
             return  # its pods go by the garbage collector
         known = await claim(
-            self._api, stateful_set, STATEFUL_SETS, CONTROLLER_REVISIONS, self._candidates(self._revisions.indexer, stateful_set),
-            lambda revision: selectors.matches(stateful_set["spec"]["selector"], objects.labels(revision)))
+            self._api,
+            stateful_set,
+            STATEFUL_SETS,
+            CONTROLLER_REVISIONS,
+            self._candidates(self._revisions.indexer, stateful_set),
+            lambda revision: selectors.matches(stateful_set["spec"]["selector"], objects.labels(revision)),
+        )
         newest = await self._history.sync(stateful_set, known)
         named = objects.get(stateful_set, "status", "currentRevision", default="")
         current = next((r for r in newest.others if objects.name(r) == named), newest.revision)
@@ -162,8 +173,12 @@ class StatefulSetController:
         name, set_name = objects.name(action.pod), objects.name(stateful_set)
         if action.recreate:
             phase = str(objects.get(action.pod, "status", "phase")).lower()
-            self._recorder.event(stateful_set, "Warning" if phase == "failed" else "Normal", f"Recreating{phase.capitalize()}Pod",
-                                 f"StatefulSet {objects.namespace(stateful_set)}/{set_name} is recreating {phase} Pod {name}")
+            self._recorder.event(
+                stateful_set,
+                "Warning" if phase == "failed" else "Normal",
+                f"Recreating{phase.capitalize()}Pod",
+                f"StatefulSet {objects.namespace(stateful_set)}/{set_name} is recreating {phase} Pod {name}",
+            )
         what = f"delete Pod {name} in StatefulSet {set_name}"
         try:
             await self._api.delete(PODS, objects.namespace(stateful_set), name, DeleteOptions(uid=objects.uid(action.pod)))

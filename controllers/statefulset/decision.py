@@ -153,9 +153,11 @@ class _Planner:
         self._actions.append(Create(ordinal=ordinal, revision=revision))
         counts = self._counts
         self._counts = replace(
-            counts, replicas=counts.replicas + 1,
+            counts,
+            replicas=counts.replicas + 1,
             current=counts.current + (objects.name(revision) == self._revisions.current_name),
-            updated=counts.updated + (objects.name(revision) == self._revisions.update_name))
+            updated=counts.updated + (objects.name(revision) == self._revisions.update_name),
+        )
 
     def _revision_for(self, ordinal: int) -> Object:
         """Pods below the partition come back as they were."""
@@ -172,8 +174,13 @@ class _Planner:
     def _shrink(self) -> bool:
         """From the highest ordinal down. The first unhealthy one may go though it is not ready: nobody will mend it."""
         unhealthy = next(
-            (pod for pod in [*self._replicas.values(), *reversed(self._condemned)]
-             if pod is not None and (objects.is_being_deleted(pod) or not is_running_and_ready(pod))), None)
+            (
+                pod
+                for pod in [*self._replicas.values(), *reversed(self._condemned)]
+                if pod is not None and (objects.is_being_deleted(pod) or not is_running_and_ready(pod))
+            ),
+            None,
+        )
         for pod in self._condemned:
             if objects.is_being_deleted(pod):
                 if self._monotonic:
@@ -190,8 +197,10 @@ class _Planner:
         self._actions.append(Delete(pod=pod, condemned=condemned))
         revision, counts = identity.revision_of(pod), self._counts
         self._counts = replace(
-            counts, current=counts.current - (revision == self._revisions.current_name),
-            updated=counts.updated - (revision == self._revisions.update_name))
+            counts,
+            current=counts.current - (revision == self._revisions.current_name),
+            updated=counts.updated - (revision == self._revisions.update_name),
+        )
 
     def _update(self) -> None:
         """Replaces old pods from the highest ordinal down; waits where maxUnavailable of those it has passed are missing or not healthy.
@@ -224,10 +233,12 @@ def counts_of(stateful_set: Object, pods: Sequence[Object], revisions: Revisions
     staying = [pod for pod in pods if not objects.is_being_deleted(pod)]
     ready = [pod for pod in pods if is_running_and_ready(pod)]
     return Counts(
-        replicas=len(pods), ready=len(ready),
+        replicas=len(pods),
+        ready=len(ready),
         available=sum(1 for pod in ready if _is_running_and_available(stateful_set, pod, now)),
         current=sum(1 for pod in staying if identity.revision_of(pod) == revisions.current_name),
-        updated=sum(1 for pod in staying if identity.revision_of(pod) == revisions.update_name))
+        updated=sum(1 for pod in staying if identity.revision_of(pod) == revisions.update_name),
+    )
 
 
 def status_of(stateful_set: Object, counts: Counts, revisions: Revisions, collision_count: int | None) -> Object:
@@ -238,8 +249,11 @@ def status_of(stateful_set: Object, counts: Counts, revisions: Revisions, collis
         current, current_name = counts.updated, revisions.update_name
     status: Object = {"replicas": counts.replicas, "availableReplicas": counts.available}
     rest = {
-        "observedGeneration": int(objects.metadata(stateful_set).get("generation") or 0), "readyReplicas": counts.ready,
-        "currentReplicas": max(0, current), "updatedReplicas": max(0, counts.updated), "currentRevision": current_name,
+        "observedGeneration": int(objects.metadata(stateful_set).get("generation") or 0),
+        "readyReplicas": counts.ready,
+        "currentReplicas": max(0, current),
+        "updatedReplicas": max(0, counts.updated),
+        "currentRevision": current_name,
         "updateRevision": revisions.update_name,
     }
     status.update({k: v for k, v in rest.items() if v})

@@ -48,13 +48,20 @@ def claims(stateful_set: Object, ordinal: int) -> list[Object]:
     selected = objects.get(stateful_set, "spec", "selector", "matchLabels", default={})
     for template in claim_templates(stateful_set):
         metadata: Object = {
-            "name": claim_name(stateful_set, template, ordinal), "namespace": objects.namespace(stateful_set),
+            "name": claim_name(stateful_set, template, ordinal),
+            "namespace": objects.namespace(stateful_set),
             "labels": {**objects.labels(template), **selected},
         }
         if objects.annotations(template):
             metadata["annotations"] = dict(objects.annotations(template))
-        out.append({"apiVersion": "v1", "kind": PERSISTENT_VOLUME_CLAIMS.kind, "metadata": metadata,
-                    "spec": objects.deep_copy(template.get("spec") or {})})
+        out.append(
+            {
+                "apiVersion": "v1",
+                "kind": PERSISTENT_VOLUME_CLAIMS.kind,
+                "metadata": metadata,
+                "spec": objects.deep_copy(template.get("spec") or {}),
+            }
+        )
     return out
 
 
@@ -100,4 +107,5 @@ def has_storage(stateful_set: Object, existing: Object) -> bool:
         v.get("name"): objects.get(v, "persistentVolumeClaim", "claimName") for v in objects.get(existing, "spec", "volumes", default=[])
     }
     return all(
-        mounted.get(objects.name(template)) == claim_name(stateful_set, template, ordinal) for template in claim_templates(stateful_set))
+        mounted.get(objects.name(template)) == claim_name(stateful_set, template, ordinal) for template in claim_templates(stateful_set)
+    )

@@ -203,12 +203,8 @@ def config_in(directory: Path, **more: Any) -> ServerConfig:
     """Keys are made once per directory."""
     key = ec.generate_private_key(ec.SECP256R1())
     private, public = directory / "sa.key", directory / "sa.pub"
-    private.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    public.write_bytes(
-        key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    )
+    private.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo))
     tokens = directory / "tokens.csv"
     tokens.write_text('admin-token,admin,1,"system:masters"\nalice-token,alice,2,"devs"\n')
     return ServerConfig(

@@ -1,6 +1,6 @@
 """What a decision costs: RBAC with 1,000 roles, cold and remembered, the chain's own memory, and a token's check.
 
-    python -m tests.benchmarks.bench_authorization
+python -m tests.benchmarks.bench_authorization
 """
 
 from __future__ import annotations

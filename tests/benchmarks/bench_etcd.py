@@ -91,9 +91,7 @@ class Cluster:
         started = time.perf_counter()
         # An installed package has its compiled files; where they are not kept, half of a start would be compiling.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        self.processes = [
-            subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) for command in self._commands
-        ]
+        self.processes = [subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) for command in self._commands]
         while True:
             command = [str(BINARIES / "etcdctl"), "--endpoints", self.target, "get", "a", "--command-timeout", "5s"]
             with contextlib.suppress(OSError):
@@ -171,9 +169,7 @@ async def compare(directory: Path, members: int, arguments: argparse.Namespace) 
                         continue
                     found = await load(cluster.target, case, arguments.scale)
                     known = best.setdefault((case.name, kind), found)
-                    known |= {"rate": max(known["rate"], found["rate"])} | {
-                        name: min(known[name], found[name]) for name in ("p50", "p99")
-                    }
+                    known |= {"rate": max(known["rate"], found["rate"])} | {name: min(known[name], found[name]) for name in ("p50", "p99")}
     rows: list[dict[str, object]] = []
     for case in CASES:
         if (case.name, "ours") not in best:

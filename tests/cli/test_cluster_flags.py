@@ -140,7 +140,10 @@ def test_each_member_has_ten_ports_of_its_own() -> None:
     assert (second.api_port, third.api_port) == (21210, 21220)
     command = cluster.command(second, (first, second, third), Path("/d/pki"), ("--nodes", "1"))
     assert command[command.index("--name") + 1] == "m2"
-    assert command[command.index("--initial-cluster") + 1] == "m1=https://127.0.0.1:21201,m2=https://127.0.0.1:21211,m3=https://127.0.0.1:21221"
+    assert (
+        command[command.index("--initial-cluster") + 1]
+        == "m1=https://127.0.0.1:21201,m2=https://127.0.0.1:21211,m3=https://127.0.0.1:21221"
+    )
 
 
 @pytest.mark.parametrize("base_port", [0, 65530])

@@ -57,7 +57,10 @@ def data(tmp_path: Path) -> Path:
         ("up --enable-admission-plugins Foo", "admission plugins are unknown: Foo"),
         ("up --tls-cert-file /etc/hosts", "go together"),
         ("up --snapshot-count 0", "--snapshot-count"),
-        ("apiserver --etcd-servers 127.0.0.1:2379", "--etcd-servers: '127.0.0.1:2379' is not the URL of an etcd server; write it as https://"),
+        (
+            "apiserver --etcd-servers 127.0.0.1:2379",
+            "--etcd-servers: '127.0.0.1:2379' is not the URL of an etcd server; write it as https://",
+        ),
         ("apiserver --etcd-servers https://a", "--etcd-servers: 'https://a' names no port"),
         ("apiserver --etcd-servers https://a:1,https://a:1", "--etcd-servers: an etcd server is named twice"),
         ("apiserver --etcd-servers http://a:1 --etcd-cafile /etc/hosts", "certificates for etcd are of no use with http:// servers"),
@@ -107,9 +110,7 @@ def test_files_for_etcd_are_checked_too(data: Path, tmp_path: Path, capsys: pyte
 def test_a_serving_certificate_needs_its_own_key(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pki = Pki(tmp_path / "pki", NOW)
     one, other = pki.client("one", Subject("one")), pki.client("other", Subject("other"))
-    status, line = ended(
-        capsys, "up", "--data-dir", data, "--tls-cert-file", one.certificate, "--tls-private-key-file", other.key
-    )
+    status, line = ended(capsys, "up", "--data-dir", data, "--tls-cert-file", one.certificate, "--tls-private-key-file", other.key)
     assert status == 1 and f"--tls-cert-file {one.certificate}, --tls-private-key-file {other.key}: not a certificate and its key" in line
 
 

@@ -123,8 +123,17 @@ class FakeApi:
             raise conflict(resource.group, resource.plural, objects.name(obj), "the object has been modified")
         return self._change(resource, old, objects.deep_copy(obj), subresource)
 
-    async def patch(self, resource: Resource, namespace: str, name: str, patch: Any, patch_type: PatchType = PatchType.MERGE, *,
-                    subresource: str = "", field_manager: str = "") -> Object:
+    async def patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        patch: Any,
+        patch_type: PatchType = PatchType.MERGE,
+        *,
+        subresource: str = "",
+        field_manager: str = "",
+    ) -> Object:
         await self._enter("patch", resource, name)
         old = self._find(resource, namespace, name)
         uid = objects.metadata(patch).get("uid")
@@ -145,8 +154,9 @@ class FakeApi:
             raise conflict(resource.group, resource.plural, name, "the resourceVersion in the precondition does not match")
         return self._answered("delete", resource, self._delete(resource, old, options))
 
-    async def delete_collection(self, resource: Resource, namespace: str, options: DeleteOptions = DELETE_DEFAULTS,
-                                selection: ListOptions = LIST_DEFAULTS) -> Object:
+    async def delete_collection(
+        self, resource: Resource, namespace: str, options: DeleteOptions = DELETE_DEFAULTS, selection: ListOptions = LIST_DEFAULTS
+    ) -> Object:
         await self._enter("deletecollection", resource, namespace)
         items = [obj for obj in self.all(resource, namespace) if _selected(obj, selection)]
         for obj in items:
@@ -221,8 +231,12 @@ class FakeApi:
         return copied(obj)
 
     def _change(self, resource: Resource, old: Object, new: Object, subresource: str) -> Object:
-        metadata = {**new["metadata"], "uid": objects.uid(old), "creationTimestamp": old["metadata"]["creationTimestamp"],
-                    "generation": old["metadata"].get("generation", 1)}
+        metadata = {
+            **new["metadata"],
+            "uid": objects.uid(old),
+            "creationTimestamp": old["metadata"]["creationTimestamp"],
+            "generation": old["metadata"].get("generation", 1),
+        }
         if old["metadata"].get("deletionTimestamp"):
             metadata["deletionTimestamp"] = old["metadata"]["deletionTimestamp"]
         if subresource in ("status", "approval"):
@@ -237,8 +251,11 @@ class FakeApi:
             new = {**new, "metadata": metadata}
         if _unversioned(new) == _unversioned(old):
             return copied(old)
-        held = objects.finalizers(new) or objects.metadata(new).get("deletionGracePeriodSeconds") or (
-            resource == NAMESPACES and objects.get(new, "spec", "finalizers", default=[]))
+        held = (
+            objects.finalizers(new)
+            or objects.metadata(new).get("deletionGracePeriodSeconds")
+            or (resource == NAMESPACES and objects.get(new, "spec", "finalizers", default=[]))
+        )
         if objects.is_being_deleted(new) and not held:
             return self._write(resource, new, "DELETED")
         return self._write(resource, new, "MODIFIED")
@@ -255,8 +272,11 @@ class FakeApi:
         grace = options.grace_period_seconds
         if resource == PODS and self.graceful_pods and grace is None and objects.get(old, "spec", "nodeName"):
             grace = int(objects.get(old, "spec", "terminationGracePeriodSeconds", default=30))
-        holds = bool(finalizers) or bool(resource == PODS and grace) or (
-            resource == NAMESPACES and bool(objects.get(old, "spec", "finalizers", default=[])))
+        holds = (
+            bool(finalizers)
+            or bool(resource == PODS and grace)
+            or (resource == NAMESPACES and bool(objects.get(old, "spec", "finalizers", default=[])))
+        )
         if not holds:
             return self._write(resource, new, "DELETED")
         new["metadata"].setdefault("deletionTimestamp", format_time(self._clock.now()))

@@ -29,11 +29,13 @@ class World:
         self.api = FakeApi(self.clock)
         self.informer = SharedInformer(self.api, CONFIG_MAPS, clock=self.clock, rng=random.Random(1), **options)  # type: ignore[arg-type]
         self.seen: list[tuple[str, str]] = []
-        self.informer.add_handler(EventHandler(
-            on_add=lambda o: self.seen.append(("add", o["metadata"]["name"])),
-            on_update=lambda _, o: self.seen.append(("update", o["metadata"]["name"])),
-            on_delete=lambda o: self.seen.append(("delete", o["metadata"]["name"])),
-        ))
+        self.informer.add_handler(
+            EventHandler(
+                on_add=lambda o: self.seen.append(("add", o["metadata"]["name"])),
+                on_update=lambda _, o: self.seen.append(("update", o["metadata"]["name"])),
+                on_delete=lambda o: self.seen.append(("delete", o["metadata"]["name"])),
+            )
+        )
 
     async def create(self, name: str, **more: object) -> Object:
         return await self.api.create(CONFIG_MAPS, "a", {"metadata": {"name": name}, **more})

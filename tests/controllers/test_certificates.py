@@ -127,14 +127,20 @@ async def test_an_approved_request_is_signed_and_others_wait() -> None:
     world = World()
     ca = authority(world.clock.now())
     async with world.running(lambda context: SigningController(context, ca)):
+
         def made(name: str, *conditions: str, **more: Any) -> Object:
             whole = request(subject(name), "client auth", **more)
             whole["metadata"]["name"] = name
             whole["status"] = {"conditions": [{"type": c, "status": "True"} for c in conditions]}
             return whole
 
-        for one in (made("approved", "Approved"), made("waiting"), made("denied", "Denied"), made("foreign", "Approved", signer="a.b/c"),
-                    made("wrong", "Approved", request="bm9uc2Vuc2U=")):
+        for one in (
+            made("approved", "Approved"),
+            made("waiting"),
+            made("denied", "Denied"),
+            made("foreign", "Approved", signer="a.b/c"),
+            made("wrong", "Approved", request="bm9uc2Vuc2U="),
+        ):
             await world.api.create(CERTIFICATE_SIGNING_REQUESTS, "", one)
         await world.rest()
         found = {r["metadata"]["name"]: r["status"] for r in world.api.all(CERTIFICATE_SIGNING_REQUESTS)}

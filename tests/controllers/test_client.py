@@ -90,8 +90,13 @@ async def test_requests_carry_what_the_api_asks_for() -> None:
         patch, delete, listing = requests
         assert patch.method == "PATCH" and patch.headers["Content-Type"] == "application/strategic-merge-patch+json"
         assert patch.query["fieldManager"] == "me" and patch.headers["Authorization"] == "Bearer secret"
-        assert orjson.loads(await delete.read()) == {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Orphan",
-                                                     "gracePeriodSeconds": 0, "preconditions": {"uid": "u"}}
+        assert orjson.loads(await delete.read()) == {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "propagationPolicy": "Orphan",
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": "u"},
+        }
         assert listing.query["labelSelector"] == "a=b" and listing.query["limit"] == "5"
         assert listing.headers["Accept"].startswith("application/json;as=PartialObjectMetadataList")
 
@@ -144,15 +149,17 @@ async def test_no_server_is_a_connection_failure() -> None:
 
 async def test_watch_lines_are_joined_over_any_chunks_and_long_lines_pass() -> None:
     big = "x" * 700_000
-    sent = [{"type": "ADDED", "object": {"metadata": {"name": "a"}, "data": {"k": big}}},
-            {"type": "MODIFIED", "object": {"metadata": {"name": "b"}}}]
+    sent = [
+        {"type": "ADDED", "object": {"metadata": {"name": "a"}, "data": {"k": big}}},
+        {"type": "MODIFIED", "object": {"metadata": {"name": "b"}}},
+    ]
     body = b"".join(orjson.dumps(e) + b"\n" for e in sent)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         for start in range(0, len(body), 99_991):
-            await response.write(body[start:start + 99_991])
+            await response.write(body[start : start + 99_991])
             await asyncio.sleep(0)
         return response
 
@@ -202,12 +209,15 @@ users: [{{name: u, user: {{client-certificate-data: {base64.b64encode(b"CRT").de
     assert config.anonymous().token == "" and config.anonymous().client_certificate == b""
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("", "is empty"),
-    ("[a", "is not YAML"),
-    ("current-context: c\n", "no entry 'c' in contexts"),
-    ("current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\nclusters: [{name: k, cluster: {}}]\n", "has no server"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("[a", "is not YAML"),
+        ("current-context: c\n", "no entry 'c' in contexts"),
+        ("current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\nclusters: [{name: k, cluster: {}}]\n", "has no server"),
+    ],
+)
 def test_kubeconfigs_that_cannot_be_used_say_why(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "config").write_text(text)
     with pytest.raises(errors.ConfigInvalid, match=message):
@@ -221,15 +231,22 @@ async def test_discovery_prefers_the_groups_version_and_survives_a_failing_group
         return {"resources": [{"name": n, "kind": n.title(), "namespaced": True, "verbs": ["list", "delete"]} for n in names]}
 
     api.raw_answers = {
-        "/api": {"versions": ["v1"]}, "/api/v1": listing("pods", "pods/status"),
-        "/apis": {"groups": [
-            {"name": "g", "versions": [{"version": "v1"}, {"version": "v1beta1"}], "preferredVersion": {"version": "v1"}},
-            {"name": "broken", "versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}},
-        ]},
-        "/apis/g/v1": listing("things"), "/apis/g/v1beta1": listing("things", "olds"),
+        "/api": {"versions": ["v1"]},
+        "/api/v1": listing("pods", "pods/status"),
+        "/apis": {
+            "groups": [
+                {"name": "g", "versions": [{"version": "v1"}, {"version": "v1beta1"}], "preferredVersion": {"version": "v1"}},
+                {"name": "broken", "versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}},
+            ]
+        },
+        "/apis/g/v1": listing("things"),
+        "/apis/g/v1beta1": listing("things", "olds"),
         "/apis/broken/v1": errors.ConnectionFailed("away"),
     }
     found = await discover(api)
     assert [(r.group, r.version, r.plural) for r in found.with_verbs("delete")] == [
-        ("", "v1", "pods"), ("g", "v1", "things"), ("g", "v1beta1", "olds")]
+        ("", "v1", "pods"),
+        ("g", "v1", "things"),
+        ("g", "v1beta1", "olds"),
+    ]
     assert found.failed == {"broken/v1": "away"}

@@ -17,8 +17,7 @@ def owner(image: str = "i:1") -> Object:
     made = template(app="x")
     made["spec"]["containers"][0]["image"] = image
     metadata = {"name": "d", "namespace": "a", "uid": "u", "annotations": {"k": "v"}}
-    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata,
-            "spec": {"template": made}}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": {"template": made}}
 
 
 async def test_a_revision_puts_its_template_back() -> None:

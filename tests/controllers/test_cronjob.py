@@ -23,21 +23,24 @@ def at(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC)
 
 
-@pytest.mark.parametrize(("text", "after", "expected"), [
-    ("* * * * *", "2024-05-01T10:00:30", "2024-05-01T10:01:00"),
-    ("*/15 * * * *", "2024-05-01T10:45:00", "2024-05-01T11:00:00"),
-    ("5/20 * * * *", "2024-05-01T10:05:00", "2024-05-01T10:25:00"),
-    ("0 0 29 2 *", "2024-03-01T00:00:00", "2028-02-29T00:00:00"),
-    ("0 12 * JAN-mar Mon", "2024-03-26T00:00:00", "2025-01-06T12:00:00"),
-    ("0 0 13 * 5", "2024-05-01T00:00:00", "2024-05-03T00:00:00"),  # either of the two days
-    ("0 0 13 * *", "2024-05-01T00:00:00", "2024-05-13T00:00:00"),
-    ("0 0 */2 * 5", "2024-05-01T00:00:00", "2024-05-03T00:00:00"),
-    ("0 9-17/4,23 * * ?", "2024-05-01T17:00:00", "2024-05-01T23:00:00"),
-    ("@weekly", "2024-05-01T00:00:00", "2024-05-05T00:00:00"),
-    ("@yearly", "2024-05-01T00:00:00", "2025-01-01T00:00:00"),
-    ("@every 1h30m", "2024-05-01T00:00:00", "2024-05-01T01:30:00"),
-    ("TZ=Asia/Tokyo 0 9 * * *", "2024-05-01T00:00:00", "2024-05-02T00:00:00"),
-])
+@pytest.mark.parametrize(
+    ("text", "after", "expected"),
+    [
+        ("* * * * *", "2024-05-01T10:00:30", "2024-05-01T10:01:00"),
+        ("*/15 * * * *", "2024-05-01T10:45:00", "2024-05-01T11:00:00"),
+        ("5/20 * * * *", "2024-05-01T10:05:00", "2024-05-01T10:25:00"),
+        ("0 0 29 2 *", "2024-03-01T00:00:00", "2028-02-29T00:00:00"),
+        ("0 12 * JAN-mar Mon", "2024-03-26T00:00:00", "2025-01-06T12:00:00"),
+        ("0 0 13 * 5", "2024-05-01T00:00:00", "2024-05-03T00:00:00"),  # either of the two days
+        ("0 0 13 * *", "2024-05-01T00:00:00", "2024-05-13T00:00:00"),
+        ("0 0 */2 * 5", "2024-05-01T00:00:00", "2024-05-03T00:00:00"),
+        ("0 9-17/4,23 * * ?", "2024-05-01T17:00:00", "2024-05-01T23:00:00"),
+        ("@weekly", "2024-05-01T00:00:00", "2024-05-05T00:00:00"),
+        ("@yearly", "2024-05-01T00:00:00", "2025-01-01T00:00:00"),
+        ("@every 1h30m", "2024-05-01T00:00:00", "2024-05-01T01:30:00"),
+        ("TZ=Asia/Tokyo 0 9 * * *", "2024-05-01T00:00:00", "2024-05-02T00:00:00"),
+    ],
+)
 def test_the_next_moment(text: str, after: str, expected: str) -> None:
     assert parse(text).next(at(after)) == at(expected)
 
@@ -55,19 +58,40 @@ def test_a_moment_that_never_comes() -> None:
     assert parse("0 0 30 2 *").latest(at("2024-01-01T00:00:00"), at("2026-01-01T00:00:00")) is None
 
 
-@pytest.mark.parametrize("text", [
-    "", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 7", "5-1 * * * *", "*/0 * * * *", "x * * * *", "@noon",
-    "@every soon", "TZ=Mars/Olympus * * * * *",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "* * * *",
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * * 13 *",
+        "* * * * 7",
+        "5-1 * * * *",
+        "*/0 * * * *",
+        "x * * * *",
+        "@noon",
+        "@every soon",
+        "TZ=Mars/Olympus * * * * *",
+    ],
+)
 def test_what_is_no_schedule(text: str) -> None:
     with pytest.raises(ScheduleInvalid):
         parse(text)
 
 
-FIELDS = st.tuples(*(
-    st.one_of(st.just("*"), st.integers(low, high).map(str), st.integers(2, 9).map(lambda n: f"*/{n}"),
-              st.tuples(st.integers(low, high), st.integers(low, high)).map(lambda p: f"{min(p)}-{max(p)}"))
-    for low, high in ((0, 59), (0, 23), (1, 28), (1, 12), (0, 6))))
+FIELDS = st.tuples(
+    *(
+        st.one_of(
+            st.just("*"),
+            st.integers(low, high).map(str),
+            st.integers(2, 9).map(lambda n: f"*/{n}"),
+            st.tuples(st.integers(low, high), st.integers(low, high)).map(lambda p: f"{min(p)}-{max(p)}"),
+        )
+        for low, high in ((0, 59), (0, 23), (1, 28), (1, 12), (0, 6))
+    )
+)
 
 
 def twin(text: str, moment: datetime.datetime) -> bool:
@@ -105,9 +129,15 @@ def test_next_and_latest_agree_with_the_twin(fields: tuple[str, ...], minutes: i
 
 
 def cron_job(text: str = "*/5 * * * *", **spec: Any) -> Object:
-    return {"metadata": {"name": "c"}, "spec": {
-        "schedule": text, "concurrencyPolicy": "Allow",
-        "jobTemplate": {"metadata": {"labels": {"app": "c"}, "annotations": {"x": "y"}}, "spec": {"template": {"spec": {}}}}, **spec}}
+    return {
+        "metadata": {"name": "c"},
+        "spec": {
+            "schedule": text,
+            "concurrencyPolicy": "Allow",
+            "jobTemplate": {"metadata": {"labels": {"app": "c"}, "annotations": {"x": "y"}}, "spec": {"template": {"spec": {}}}},
+            **spec,
+        },
+    }
 
 
 class Clocked(World):
@@ -152,11 +182,14 @@ async def test_each_moment_gets_one_job_named_after_it() -> None:
         assert not world.events("UnexpectedJob") and len(world.events("SawCompletedJob")) == 1
 
 
-@pytest.mark.parametrize(("policy", "expected"), [
-    ("Allow", ["2024-05-01T10:05:00", "2024-05-01T10:10:00"]),
-    ("Forbid", ["2024-05-01T10:05:00"]),
-    ("Replace", ["2024-05-01T10:10:00"]),
-])
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("Allow", ["2024-05-01T10:05:00", "2024-05-01T10:10:00"]),
+        ("Forbid", ["2024-05-01T10:05:00"]),
+        ("Replace", ["2024-05-01T10:10:00"]),
+    ],
+)
 async def test_what_happens_while_a_job_still_runs(policy: str, expected: list[str]) -> None:
     world = Clocked()
     await world.api.create(CRON_JOBS, "a", cron_job(concurrencyPolicy=policy))

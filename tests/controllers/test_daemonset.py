@@ -58,14 +58,17 @@ class Cluster(World):
         await self.rest()
 
 
-@pytest.mark.parametrize(("one", "expected"), [
-    (node("n"), Fit(should_run=True, may_stay=True)),
-    (node("n", ("node.kubernetes.io/unschedulable", "NoSchedule")), Fit(should_run=True, may_stay=True)),
-    (node("n", ("node.kubernetes.io/not-ready", "NoExecute")), Fit(should_run=True, may_stay=True)),
-    (node("n", ("own", "NoSchedule")), Fit(should_run=False, may_stay=True)),
-    (node("n", ("own", "NoExecute")), placement.NO_FIT),
-    (node("n", ("own", "PreferNoSchedule")), Fit(should_run=True, may_stay=True)),
-])
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (node("n"), Fit(should_run=True, may_stay=True)),
+        (node("n", ("node.kubernetes.io/unschedulable", "NoSchedule")), Fit(should_run=True, may_stay=True)),
+        (node("n", ("node.kubernetes.io/not-ready", "NoExecute")), Fit(should_run=True, may_stay=True)),
+        (node("n", ("own", "NoSchedule")), Fit(should_run=False, may_stay=True)),
+        (node("n", ("own", "NoExecute")), placement.NO_FIT),
+        (node("n", ("own", "PreferNoSchedule")), Fit(should_run=True, may_stay=True)),
+    ],
+)
 def test_taints_that_befall_nodes_are_tolerated_and_others_not(one: Object, expected: Fit) -> None:
     assert placement.fit_of(daemon_set(), one) == expected
 
@@ -87,10 +90,19 @@ async def test_each_node_gets_one_pod_tied_to_it() -> None:
     async with world.running(DaemonSetController):
         assert world.placed() == {"n1": "i:1", "n2": "i:1"}
         pod = world.api.all(PODS)[0]
-        assert pod["metadata"]["labels"][placement.REVISION_LABEL] == world.api.all(CONTROLLER_REVISIONS)[0]["metadata"]["labels"][
-            placement.REVISION_LABEL]
-        assert world.status() == {"currentNumberScheduled": 2, "numberMisscheduled": 0, "desiredNumberScheduled": 2, "numberReady": 0,
-                                  "observedGeneration": 1, "updatedNumberScheduled": 2, "numberUnavailable": 2}
+        assert (
+            pod["metadata"]["labels"][placement.REVISION_LABEL]
+            == world.api.all(CONTROLLER_REVISIONS)[0]["metadata"]["labels"][placement.REVISION_LABEL]
+        )
+        assert world.status() == {
+            "currentNumberScheduled": 2,
+            "numberMisscheduled": 0,
+            "desiredNumberScheduled": 2,
+            "numberReady": 0,
+            "observedGeneration": 1,
+            "updatedNumberScheduled": 2,
+            "numberUnavailable": 2,
+        }
         await world.make_ready()
         assert (world.status()["numberReady"], world.status()["numberAvailable"]) == (2, 2)
         await world.nodes("n3")
@@ -163,8 +175,9 @@ async def test_on_delete_replaces_only_what_the_user_deletes() -> None:
 async def test_with_surge_the_new_pod_is_available_before_the_old_one_goes() -> None:
     world = Cluster()
     await world.nodes("n1", "n2")
-    await world.api.create(DAEMON_SETS, "a", daemon_set(
-        updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}))
+    await world.api.create(
+        DAEMON_SETS, "a", daemon_set(updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
+    )
     async with world.running(DaemonSetController):
         await world.make_ready()
         await world.set_image("i:2")
@@ -196,13 +209,24 @@ def test_a_replacement_step_keeps_the_limit_unless_what_goes_is_of_no_use(
 ) -> None:
     clock = VirtualClock()
     by_node = {
-        f"n{i}": [{"metadata": {"name": f"p{i}", "labels": {placement.REVISION_LABEL: "new" if new else "old"}},
-                   "spec": {"nodeName": f"n{i}"}, "status": {"conditions": [ready(clock)] if good else []}}] if there else []
+        f"n{i}": [
+            {
+                "metadata": {"name": f"p{i}", "labels": {placement.REVISION_LABEL: "new" if new else "old"}},
+                "spec": {"nodeName": f"n{i}"},
+                "status": {"conditions": [ready(clock)] if good else []},
+            }
+        ]
+        if there
+        else []
         for i, (there, new, good) in enumerate(pods)
     }
     situation = decision.Situation(
         daemon_set=daemon_set(updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": max_unavailable}}),
-        fits=dict.fromkeys(by_node, FITS), by_node=by_node, revision_hash="new", now=clock.now())
+        fits=dict.fromkeys(by_node, FITS),
+        by_node=by_node,
+        revision_hash="new",
+        now=clock.now(),
+    )
     plan = decision.plan_update(situation)
     assert not any(situation.is_new(p) for p in plan.delete)
     unavailable = sum(1 for there, _, good in pods if not (there and good))

@@ -22,20 +22,40 @@ NOW = datetime.datetime(2024, 5, 1, 10, tzinfo=datetime.UTC)
 
 
 def deployment(replicas: int, *, surge: int | str = "25%", unavailable: int | str = "25%", **spec: Any) -> Object:
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "generation": 1}, "spec": {
-        "replicas": replicas, "selector": {"matchLabels": {"app": "d"}}, "template": template(app="d"), "progressDeadlineSeconds": 600,
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}, **spec}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d", "generation": 1},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "d"}},
+            "template": template(app="d"),
+            "progressDeadlineSeconds": 600,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}},
+            **spec,
+        },
+    }
 
 
 def replica_set(name: str, size: int, available: int = 0, /, **annotations: str) -> Object:
-    return {"metadata": {"name": name, "uid": name, "annotations": annotations, "creationTimestamp": "2024-05-01T10:00:00Z"},
-            "spec": {"replicas": size, "template": template(app="d")}, "status": {"replicas": size, "availableReplicas": available}}
+    return {
+        "metadata": {"name": name, "uid": name, "annotations": annotations, "creationTimestamp": "2024-05-01T10:00:00Z"},
+        "spec": {"replicas": size, "template": template(app="d")},
+        "status": {"replicas": size, "availableReplicas": available},
+    }
 
 
-@pytest.mark.parametrize(("replicas", "surge", "unavailable", "expected"), [
-    (1, "25%", "25%", (1, 0)), (4, "25%", "25%", (1, 1)), (10, "25%", "25%", (3, 2)), (3, 0, 0, (0, 1)), (3, "0%", "10%", (0, 1)),
-    (3, 2, 1, (2, 1)),
-])
+@pytest.mark.parametrize(
+    ("replicas", "surge", "unavailable", "expected"),
+    [
+        (1, "25%", "25%", (1, 0)),
+        (4, "25%", "25%", (1, 1)),
+        (10, "25%", "25%", (3, 2)),
+        (3, 0, 0, (0, 1)),
+        (3, "0%", "10%", (0, 1)),
+        (3, 2, 1, (2, 1)),
+    ],
+)
 def test_fenceposts(replicas: int, surge: int | str, unavailable: int | str, expected: tuple[int, int]) -> None:
     assert facts.fenceposts(deployment(replicas, surge=surge, unavailable=unavailable)) == expected
 
@@ -45,8 +65,9 @@ AMOUNT = st.one_of(st.integers(0, 5), st.integers(0, 100).map(lambda p: f"{p}%")
 
 @settings(deadline=None)
 @given(st.integers(0, 12), AMOUNT, AMOUNT, st.lists(st.integers(0, 6), min_size=1, max_size=3), st.integers(0, 2**32))
-def test_a_rollout_stays_within_surge_and_unavailable_and_ends(replicas: int, surge: int | str, unavailable: int | str, old: list[int],
-                                                              seed: int) -> None:
+def test_a_rollout_stays_within_surge_and_unavailable_and_ends(
+    replicas: int, surge: int | str, unavailable: int | str, old: list[int], seed: int
+) -> None:
     """Pods become available and fail in any order; in the end all that can are, and only the new set has replicas."""
     rng = random.Random(seed)
     wanted = deployment(replicas, surge=surge, unavailable=unavailable)
@@ -55,8 +76,9 @@ def test_a_rollout_stays_within_surge_and_unavailable_and_ends(replicas: int, su
     available = {name: rng.randint(0, size) for name, size in sizes.items()}
     limit = max(replicas + max_surge, sum(sizes.values()))
     for step in range(400):
-        sets = Sets(replica_set("new", sizes["new"], available["new"]),
-                    tuple(replica_set(n, sizes[n], available[n]) for n in sizes if n != "new"))
+        sets = Sets(
+            replica_set("new", sizes["new"], available["new"]), tuple(replica_set(n, sizes[n], available[n]) for n in sizes if n != "new")
+        )
         total_available = sum(available.values())
         for change in rolling.plan_growth(wanted, sets) or rolling.plan_shrinkage(wanted, sets):
             name = change.replica_set["metadata"]["name"]
@@ -169,7 +191,8 @@ async def test_a_deployment_becomes_available_with_the_conditions_that_say_so() 
         (replica_set,) = cluster.api.all(REPLICA_SETS)
         assert replica_set["metadata"]["annotations"] == {facts.REVISION: "1", facts.DESIRED_REPLICAS: "3", facts.MAX_REPLICAS: "4"}
         assert [e["message"] for e in cluster.events("ScalingReplicaSet")] == [
-            f"Scaled up replica set {replica_set['metadata']['name']} from 0 to 3"]
+            f"Scaled up replica set {replica_set['metadata']['name']} from 0 to 3"
+        ]
 
 
 async def test_a_new_image_rolls_out_and_undo_brings_the_old_set_back_with_a_higher_revision() -> None:
@@ -242,8 +265,14 @@ async def test_a_name_taken_by_another_raises_the_collision_count() -> None:
     cluster = Cluster()
     stored = await cluster.api.create(DEPLOYMENTS, "a", deployment(1))
     wanted = revisions.new_replica_set(stored, Sets(None, ()))
-    await cluster.api.create(REPLICA_SETS, "a", {"metadata": {"name": wanted["metadata"]["name"]}, "spec": {"replicas": 0, "selector": {
-        "matchLabels": {"x": "y"}}, "template": template(x="y")}})
+    await cluster.api.create(
+        REPLICA_SETS,
+        "a",
+        {
+            "metadata": {"name": wanted["metadata"]["name"]},
+            "spec": {"replicas": 0, "selector": {"matchLabels": {"x": "y"}}, "template": template(x="y")},
+        },
+    )
     async with cluster.running(*BOTH):
         await cluster.advance(5)
         assert cluster.deployment()["status"]["collisionCount"] == 1
@@ -252,8 +281,14 @@ async def test_a_name_taken_by_another_raises_the_collision_count() -> None:
 
 async def test_an_orphaned_set_with_the_template_is_adopted_instead_of_made_anew() -> None:
     cluster = Cluster()
-    await cluster.api.create(REPLICA_SETS, "a", {"metadata": {"name": "left", "labels": {"app": "d"}}, "spec": {"replicas": 1, "selector": {
-        "matchLabels": {"app": "d"}}, "template": template(app="d", **{"pod-template-hash": "x"})}})
+    await cluster.api.create(
+        REPLICA_SETS,
+        "a",
+        {
+            "metadata": {"name": "left", "labels": {"app": "d"}},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "d"}}, "template": template(app="d", **{"pod-template-hash": "x"})},
+        },
+    )
     await cluster.api.create(DEPLOYMENTS, "a", deployment(1))
     async with cluster.running(*BOTH):
         (found,) = cluster.api.all(REPLICA_SETS)

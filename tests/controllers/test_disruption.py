@@ -23,8 +23,15 @@ class Guarded(World):
     async def pod(self, name: str, *, owner: Object | None = None, is_ready: bool = True, app: str = "x") -> Object:
         metadata: Object = {"name": name, "labels": {"app": app}}
         if owner is not None:
-            metadata["ownerReferences"] = [{"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
-                                            "uid": owner["metadata"]["uid"], "controller": True}]
+            metadata["ownerReferences"] = [
+                {
+                    "apiVersion": owner["apiVersion"],
+                    "kind": owner["kind"],
+                    "name": owner["metadata"]["name"],
+                    "uid": owner["metadata"]["uid"],
+                    "controller": True,
+                }
+            ]
         conditions = [ready(self.clock)] if is_ready else []
         return await self.api.create(PODS, "a", {"metadata": metadata, "status": {"phase": "Running", "conditions": conditions}})
 
@@ -45,14 +52,17 @@ class Guarded(World):
         await self.api.update(POD_DISRUPTION_BUDGETS, found, subresource="status")
 
 
-@pytest.mark.parametrize(("spec", "scale", "pods", "expected", "desired"), [
-    ({"minAvailable": 2}, 0, 3, 3, 2),
-    ({"minAvailable": "50%"}, 5, 3, 5, 3),
-    ({"maxUnavailable": 1}, 4, 3, 4, 3),
-    ({"maxUnavailable": "30%"}, 4, 4, 4, 2),
-    ({"maxUnavailable": 9}, 4, 4, 4, 0),
-    ({}, 0, 2, 2, 0),
-])
+@pytest.mark.parametrize(
+    ("spec", "scale", "pods", "expected", "desired"),
+    [
+        ({"minAvailable": 2}, 0, 3, 3, 2),
+        ({"minAvailable": "50%"}, 5, 3, 5, 3),
+        ({"maxUnavailable": 1}, 4, 3, 4, 3),
+        ({"maxUnavailable": "30%"}, 4, 4, 4, 2),
+        ({"maxUnavailable": 9}, 4, 4, 4, 0),
+        ({}, 0, 2, 2, 0),
+    ],
+)
 def test_what_a_budget_expects_and_needs(spec: Object, scale: int, pods: int, expected: int, desired: int) -> None:
     assert decision.needs_of(budget(**spec), [{}] * pods, scale) == decision.Needs(expected=expected, desired_healthy=desired)
 
@@ -79,8 +89,10 @@ async def test_the_size_of_the_deployment_counts_once_and_as_it_is_wished() -> N
     world = Guarded()
     deployment = await world.api.create(DEPLOYMENTS, "a", {"metadata": {"name": "d"}, "spec": {"replicas": 4}})
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": deployment["metadata"]["uid"], "controller": True}
-    sets = [await world.api.create(REPLICA_SETS, "a", {"metadata": {"name": n, "ownerReferences": [owner]}, "spec": {"replicas": 2}})
-            for n in ("r1", "r2")]
+    sets = [
+        await world.api.create(REPLICA_SETS, "a", {"metadata": {"name": n, "ownerReferences": [owner]}, "spec": {"replicas": 2}})
+        for n in ("r1", "r2")
+    ]
     for number, one in enumerate([*sets, *sets]):
         await world.pod(f"p{number}", owner=one)
     await world.api.create(POD_DISRUPTION_BUDGETS, "a", budget(maxUnavailable=1))

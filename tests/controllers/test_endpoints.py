@@ -12,22 +12,36 @@ from controllers.endpoints.backends import backends_of
 from controllers.endpoints.controller import EndpointsController, EndpointSliceController
 from tests.controllers.world import World, ready
 
-SERVICE: Object = {"metadata": {"name": "s", "namespace": "a", "uid": "s", "labels": {"l": "1"}}, "spec": {
-    "selector": {"app": "x"}, "clusterIP": "10.0.0.1",
-    "ports": [{"name": "web", "port": 80, "targetPort": "http"}, {"name": "raw", "port": 81}]}}
+SERVICE: Object = {
+    "metadata": {"name": "s", "namespace": "a", "uid": "s", "labels": {"l": "1"}},
+    "spec": {
+        "selector": {"app": "x"},
+        "clusterIP": "10.0.0.1",
+        "ports": [{"name": "web", "port": 80, "targetPort": "http"}, {"name": "raw", "port": 81}],
+    },
+}
 
 
 def pod(name: str, ip: str, *, is_ready: bool = True, port: int = 8080, going: bool = False, phase: str = "Running") -> Object:
     metadata: Object = {"name": name, "namespace": "a", "uid": name, "labels": {"app": "x"}}
     if going:
         metadata["deletionTimestamp"] = "t"
-    return {"metadata": metadata, "spec": {"nodeName": "n", "containers": [{"ports": [{"name": "http", "containerPort": port}]}]},
-            "status": {"phase": phase, "podIP": ip, "conditions": [{"type": "Ready", "status": str(is_ready)}]}}
+    return {
+        "metadata": metadata,
+        "spec": {"nodeName": "n", "containers": [{"ports": [{"name": "http", "containerPort": port}]}]},
+        "status": {"phase": phase, "podIP": ip, "conditions": [{"type": "Ready", "status": str(is_ready)}]},
+    }
 
 
 def test_ready_addresses_stand_apart_and_named_ports_are_looked_up() -> None:
-    pods = [pod("a", "10.0.0.3"), pod("b", "10.0.0.2", is_ready=False), pod("c", "10.0.0.4", port=9090), pod("d", "", is_ready=False),
-            pod("e", "10.0.0.5", phase="Failed"), pod("f", "10.0.0.6", going=True)]
+    pods = [
+        pod("a", "10.0.0.3"),
+        pod("b", "10.0.0.2", is_ready=False),
+        pod("c", "10.0.0.4", port=9090),
+        pod("d", "", is_ready=False),
+        pod("e", "10.0.0.5", phase="Failed"),
+        pod("f", "10.0.0.6", going=True),
+    ]
     first, second = endpoints.subsets_of(SERVICE, backends_of(SERVICE, pods))
     assert [a["ip"] for a in first["addresses"]] == ["10.0.0.3"] and [a["ip"] for a in first["notReadyAddresses"]] == ["10.0.0.2"]
     assert first["ports"] == [{"name": "web", "port": 8080, "protocol": "TCP"}, {"name": "raw", "port": 81, "protocol": "TCP"}]

@@ -21,15 +21,28 @@ class Collected(World):
     def __init__(self) -> None:
         super().__init__()
         self.api.raw_answers = {
-            "/api": {"versions": ["v1"]}, "/apis": {"groups": []},
-            "/api/v1": {"resources": [
-                {"name": r.plural, "kind": r.kind, "namespaced": r.namespaced, "verbs": VERBS} for r in (CONFIG_MAPS, SECRETS, NODES)]},
+            "/api": {"versions": ["v1"]},
+            "/apis": {"groups": []},
+            "/api/v1": {
+                "resources": [
+                    {"name": r.plural, "kind": r.kind, "namespaced": r.namespaced, "verbs": VERBS} for r in (CONFIG_MAPS, SECRETS, NODES)
+                ]
+            },
         }
 
-    async def make(self, name: str, *owners: Object, namespace: str = "a", resource: Resource = CONFIG_MAPS, blocks: bool = False,
-                   **metadata: object) -> Object:
-        references = [{"apiVersion": "v1", "kind": o["kind"], "name": o["metadata"]["name"], "uid": o["metadata"]["uid"],
-                       **({"blockOwnerDeletion": True} if blocks else {})} for o in owners]
+    async def make(
+        self, name: str, *owners: Object, namespace: str = "a", resource: Resource = CONFIG_MAPS, blocks: bool = False, **metadata: object
+    ) -> Object:
+        references = [
+            {
+                "apiVersion": "v1",
+                "kind": o["kind"],
+                "name": o["metadata"]["name"],
+                "uid": o["metadata"]["uid"],
+                **({"blockOwnerDeletion": True} if blocks else {}),
+            }
+            for o in owners
+        ]
         made = {"metadata": {"name": name, **({"ownerReferences": references} if references else {}), **metadata}}
         return await self.api.create(resource, namespace if resource.namespaced else "", made)
 
@@ -185,8 +198,10 @@ def test_verdicts() -> None:
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.sets(st.integers(0, 7), max_size=3), min_size=1, max_size=8),
-       st.lists(st.tuples(st.integers(0, 7), st.sampled_from([None, Propagation.ORPHAN, Propagation.FOREGROUND])), max_size=4))
+@given(
+    st.lists(st.sets(st.integers(0, 7), max_size=3), min_size=1, max_size=8),
+    st.lists(st.tuples(st.integers(0, 7), st.sampled_from([None, Propagation.ORPHAN, Propagation.FOREGROUND])), max_size=4),
+)
 def test_it_does_what_a_dumb_twin_does(parents: list[set[int]], deletions: list[tuple[int, Propagation | None]]) -> None:
     """Object i has as owners those of its set below i. The twin deletes and drops references one by one until nothing changes."""
     owners = {i: {p for p in parent if p < i} for i, parent in enumerate(parents)}

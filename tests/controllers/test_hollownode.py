@@ -110,8 +110,10 @@ async def test_pods_of_a_node_have_different_addresses() -> None:
 async def test_readiness_waits_for_the_probes_delay_and_for_gates() -> None:
     kubelet = Kubelet()
     async with kubelet.running():
-        await kubelet.add(containers=[{"name": "c", "image": "i", "readinessProbe": {"initialDelaySeconds": 5}}],
-                          readinessGates=[{"conditionType": "x/y"}])
+        await kubelet.add(
+            containers=[{"name": "c", "image": "i", "readinessProbe": {"initialDelaySeconds": 5}}],
+            readinessGates=[{"conditionType": "x/y"}],
+        )
         assert not pod_facts.is_ready(await kubelet.after(4))
         waiting = await kubelet.after(2)
         assert waiting["status"]["containerStatuses"][0]["ready"]
@@ -123,14 +125,17 @@ async def test_readiness_waits_for_the_probes_delay_and_for_gates() -> None:
         assert pod_facts.condition(kubelet.pod(), "x/y") is not None
 
 
-@pytest.mark.parametrize(("policy", "annotations", "phase", "restarts"), [
-    ("Never", {}, "Succeeded", 0),
-    ("OnFailure", {}, "Succeeded", 0),
-    ("Never", {"exit-code": "3"}, "Failed", 0),
-    ("OnFailure", {"exit-code": "1"}, "Running", 1),
-    ("Always", {"run-seconds": "1"}, "Running", 1),
-    ("Always", {}, "Running", 0),
-])
+@pytest.mark.parametrize(
+    ("policy", "annotations", "phase", "restarts"),
+    [
+        ("Never", {}, "Succeeded", 0),
+        ("OnFailure", {}, "Succeeded", 0),
+        ("Never", {"exit-code": "3"}, "Failed", 0),
+        ("OnFailure", {"exit-code": "1"}, "Running", 1),
+        ("Always", {"run-seconds": "1"}, "Running", 1),
+        ("Always", {}, "Running", 0),
+    ],
+)
 async def test_containers_complete_fail_and_restart(policy: str, annotations: dict[str, str], phase: str, restarts: int) -> None:
     kubelet = Kubelet()
     async with kubelet.running():
@@ -209,16 +214,19 @@ async def test_a_node_that_is_started_again_goes_on_with_its_pods() -> None:
         assert (after["podIP"], after["containerStatuses"]) == (before["podIP"], before["containerStatuses"])
 
 
-@pytest.mark.parametrize(("command", "policy", "expected"), [
-    (["sleep", "30"], "Never", Workload(30.0)),
-    (["sh", "-c", "sleep 2; exit 3"], "Never", Workload(2.0, 3)),
-    (["sh", "-c", "while true; do sleep 5; done"], "Always", Workload(None)),
-    (["sleep", "infinity"], "Never", Workload(None)),
-    (["false"], "OnFailure", Workload(1.0, 1)),
-    (["nginx"], "Always", Workload(None)),
-    (["perl", "-Mbignum=bpi"], "Never", Workload(1.0)),
-    (["sh", "-c", "exit 1"], "Always", Workload(1.0, 1)),
-])
+@pytest.mark.parametrize(
+    ("command", "policy", "expected"),
+    [
+        (["sleep", "30"], "Never", Workload(30.0)),
+        (["sh", "-c", "sleep 2; exit 3"], "Never", Workload(2.0, 3)),
+        (["sh", "-c", "while true; do sleep 5; done"], "Always", Workload(None)),
+        (["sleep", "infinity"], "Never", Workload(None)),
+        (["false"], "OnFailure", Workload(1.0, 1)),
+        (["nginx"], "Always", Workload(None)),
+        (["perl", "-Mbignum=bpi"], "Never", Workload(1.0)),
+        (["sh", "-c", "exit 1"], "Always", Workload(1.0, 1)),
+    ],
+)
 def test_commands_are_understood(command: list[str], policy: str, expected: Workload) -> None:
     assert workload_of({"spec": {"restartPolicy": policy}}, {"command": command}, default_seconds=1.0) == expected
 

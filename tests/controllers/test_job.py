@@ -23,8 +23,19 @@ NOW = datetime.datetime(2024, 5, 1, 10, tzinfo=datetime.UTC)
 def job(**spec: Any) -> Object:
     made = template(app="j")
     made["spec"]["restartPolicy"] = "Never"
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {
-        "parallelism": 1, "completions": 1, "backoffLimit": 6, "selector": {"matchLabels": {"app": "j"}}, "template": made, **spec}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "spec": {
+            "parallelism": 1,
+            "completions": 1,
+            "backoffLimit": 6,
+            "selector": {"matchLabels": {"app": "j"}},
+            "template": made,
+            **spec,
+        },
+    }
 
 
 def pod(name: str, phase: str = "Running", index: int | None = None, ended: datetime.datetime = NOW) -> Object:
@@ -39,8 +50,9 @@ def conditions(status: Object) -> dict[str, str]:
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(1, 8), st.integers(1, 5), st.booleans(), st.integers(0, 2**32))
-def test_a_job_ends_with_exactly_its_completions_and_never_runs_too_many(completions: int, parallelism: int, indexed: bool,
-                                                                        seed: int) -> None:
+def test_a_job_ends_with_exactly_its_completions_and_never_runs_too_many(
+    completions: int, parallelism: int, indexed: bool, seed: int
+) -> None:
     rng = random.Random(seed)
     mode = "Indexed" if indexed else "NonIndexed"
     current = job(completions=completions, parallelism=parallelism, completionMode=mode, backoffLimit=1000)

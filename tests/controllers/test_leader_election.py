@@ -16,8 +16,9 @@ from tests.controllers.virtual_clock import VirtualClock, settle
 
 
 def elector(api: FakeApi, identity: str, clock: VirtualClock) -> LeaderElector:
-    return LeaderElector(api, ElectionConfig(namespace="kube-system", name="kube-controller-manager", identity=identity), clock=clock,
-                         rng=random.Random(7))
+    return LeaderElector(
+        api, ElectionConfig(namespace="kube-system", name="kube-controller-manager", identity=identity), clock=clock, rng=random.Random(7)
+    )
 
 
 async def forever() -> None:
@@ -46,8 +47,19 @@ async def test_a_dead_leader_is_replaced_only_after_its_lease_was_seen_unchanged
     """renewTime lies in the future here: only what the candidate sees change counts, not the stamp."""
     clock = VirtualClock()
     api = FakeApi(clock)
-    await api.create(LEASES, "kube-system", {"metadata": {"name": "kube-controller-manager"}, "spec": {
-        "holderIdentity": "dead", "leaseDurationSeconds": 15, "renewTime": "2030-01-01T00:00:00.000000Z", "leaseTransitions": 3}})
+    await api.create(
+        LEASES,
+        "kube-system",
+        {
+            "metadata": {"name": "kube-controller-manager"},
+            "spec": {
+                "holderIdentity": "dead",
+                "leaseDurationSeconds": 15,
+                "renewTime": "2030-01-01T00:00:00.000000Z",
+                "leaseTransitions": 3,
+            },
+        },
+    )
     b = elector(api, "b", clock)
     running = asyncio.create_task(b.run(forever))
     await clock.advance(14.5)

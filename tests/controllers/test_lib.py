@@ -43,7 +43,13 @@ async def test_an_event_names_its_object_and_repeats_are_counted() -> None:
         recording.recorder.event(POD, "Normal", "Started", "it started")
     (event,) = await recording.events()
     assert event["count"] == 3 and event["involvedObject"] == {
-        "kind": "Pod", "apiVersion": "v1", "name": "p", "namespace": "a", "uid": "u", "resourceVersion": "5"}
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "name": "p",
+        "namespace": "a",
+        "uid": "u",
+        "resourceVersion": "5",
+    }
     assert event["source"] == {"component": "tester"} and event["metadata"]["namespace"] == "a"
     recording.task.cancel()
 
@@ -117,8 +123,16 @@ async def test_claim_adopts_matching_orphans_and_releases_what_no_longer_matches
     claimed = await claim(api, owner, REPLICA_SETS, PODS, stored, is_r)
     assert [p["metadata"]["name"] for p in claimed] == ["mine", "orphan"]
     after = {p["metadata"]["name"]: p["metadata"].get("ownerReferences") for p in api.all(PODS)}
-    assert after["orphan"] == [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": owner["metadata"]["uid"],
-                                "controller": True, "blockOwnerDeletion": True}]
+    assert after["orphan"] == [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "name": "r",
+            "uid": owner["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
     assert not after["left"] and after["others"][0]["uid"] == "else" and not after["unlike"]
 
 
@@ -150,8 +164,9 @@ async def test_slow_start_doubles_and_stops_at_the_first_batch_with_a_failure() 
 LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("xy"))
 
 
-@given(LABELS, st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]), st.sampled_from("ab"),
-       st.lists(st.sampled_from("xy"), max_size=2))
+@given(
+    LABELS, st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]), st.sampled_from("ab"), st.lists(st.sampled_from("xy"), max_size=2)
+)
 def test_requirements_and_their_opposites_disagree(labels: dict[str, str], operator: str, key: str, values: list[str]) -> None:
     opposite = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}[operator]
     one = selectors.matches_requirement({"key": key, "operator": operator, "values": values}, labels)
@@ -165,22 +180,26 @@ def test_selectors() -> None:
     assert selectors.to_string(selector) == "a in (x,y),b=2"
 
 
-@pytest.mark.parametrize(("toleration", "tolerated"), [
-    ({"operator": "Exists"}, True),
-    ({"key": "k", "operator": "Exists"}, True),
-    ({"key": "k", "value": "v"}, True),
-    ({"key": "k", "value": "w"}, False),
-    ({"key": "k", "value": "v", "effect": "NoExecute"}, False),
-    ({"key": "k", "value": "v", "effect": "NoSchedule"}, True),
-    ({"key": "other", "operator": "Exists"}, False),
-    ({}, False),
-])
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "k", "operator": "Exists"}, True),
+        ({"key": "k", "value": "v"}, True),
+        ({"key": "k", "value": "w"}, False),
+        ({"key": "k", "value": "v", "effect": "NoExecute"}, False),
+        ({"key": "k", "value": "v", "effect": "NoSchedule"}, True),
+        ({"key": "other", "operator": "Exists"}, False),
+        ({}, False),
+    ],
+)
 def test_tolerations(toleration: Object, tolerated: bool) -> None:
     assert taints.tolerates(toleration, {"key": "k", "value": "v", "effect": "NoSchedule"}) is tolerated
 
 
-@pytest.mark.parametrize(("value", "total", "up", "down"), [
-    ("25%", 1, 1, 0), ("25%", 4, 1, 1), ("50%", 3, 2, 1), (2, 3, 2, 2), ("0%", 9, 0, 0)])
+@pytest.mark.parametrize(
+    ("value", "total", "up", "down"), [("25%", 1, 1, 0), ("25%", 4, 1, 1), ("50%", 3, 2, 1), (2, 3, 2, 2), ("0%", 9, 0, 0)]
+)
 def test_percentages(value: int | str, total: int, up: int, down: int) -> None:
     assert int_or_percent.scaled(value, total, round_up=True) == up
     assert int_or_percent.scaled(value, total, round_up=False) == down

@@ -62,11 +62,14 @@ def test_names_and_accounts_are_each_controllers_own() -> None:
     assert len(set(names)) == len(names) and len(set(accounts)) == len(accounts)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"node_monitor_grace_period": 5.0}, "--node-monitor-grace-period"),
-    ({"kube_api_qps": 0.0}, "--kube-api-qps"),
-    ({"leader_elect_lease_duration": 5}, "--leader-elect-lease-duration"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"node_monitor_grace_period": 5.0}, "--node-monitor-grace-period"),
+        ({"kube_api_qps": 0.0}, "--kube-api-qps"),
+        ({"leader_elect_lease_duration": 5}, "--leader-elect-lease-duration"),
+    ],
+)
 def test_options_that_cannot_work_are_refused_by_their_flag(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ManagerOptions(kubeconfig=Path("unused"), **options).validate()

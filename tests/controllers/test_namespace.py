@@ -22,7 +22,8 @@ class Namespaces(World):
     def __init__(self, *, graceful_pods: bool = False) -> None:
         super().__init__(graceful_pods=graceful_pods)
         self.api.raw_answers = {
-            "/api": {"versions": ["v1"]}, "/api/v1": listing(("pods", "Pod"), ("configmaps", "ConfigMap")),
+            "/api": {"versions": ["v1"]},
+            "/api/v1": listing(("pods", "Pod"), ("configmaps", "ConfigMap")),
             "/apis": {"groups": [{"name": "g", "versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}}]},
             "/apis/g/v1": listing(("things", "Thing")),
         }
@@ -61,9 +62,15 @@ async def test_what_holds_it_up_stands_in_its_conditions() -> None:
         await world.advance(10)
         found = world.conditions("a")
         assert found["NamespaceContentRemaining"] == (
-            "True", "SomeResourcesRemain", "Some resources are remaining: configmaps. has 1 resource instances")
+            "True",
+            "SomeResourcesRemain",
+            "Some resources are remaining: configmaps. has 1 resource instances",
+        )
         assert found["NamespaceFinalizersRemaining"] == (
-            "True", "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: x/y in 1 resource instances")
+            "True",
+            "SomeFinalizersRemain",
+            "Some content in the namespace has finalizers remaining: x/y in 1 resource instances",
+        )
         assert found["NamespaceDeletionDiscoveryFailure"][:2] == ("False", "ResourcesDiscovered")
         await world.api.patch(CONFIG_MAPS, "a", "c", {"metadata": {"finalizers": None}})
         await world.advance(6)

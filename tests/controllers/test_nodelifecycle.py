@@ -25,8 +25,15 @@ def build(context: ControllerContext) -> NodeLifecycleController:
 
 class Nodes(World):
     async def add(self, name: str, status: str = "True") -> None:
-        await self.api.create(NODES, "", {"metadata": {"name": name}, "spec": {}, "status": {"conditions": [
-            {"type": "Ready", "status": status, "lastHeartbeatTime": "h", "lastTransitionTime": "t"}]}})
+        await self.api.create(
+            NODES,
+            "",
+            {
+                "metadata": {"name": name},
+                "spec": {},
+                "status": {"conditions": [{"type": "Ready", "status": status, "lastHeartbeatTime": "h", "lastTransitionTime": "t"}]},
+            },
+        )
         await self.api.create(LEASES, "kube-node-lease", {"metadata": {"name": name}, "spec": {"renewTime": "0"}})
 
     async def renew(self, *names: str) -> None:
@@ -40,8 +47,15 @@ class Nodes(World):
             await self.advance(10)
 
     async def run_pod(self, name: str, node: str, **spec: object) -> None:
-        await self.api.create(PODS, "a", {"metadata": {"name": name}, "spec": {"nodeName": node, **spec}, "status": {
-            "phase": "Running", "conditions": [ready(self.clock)]}})
+        await self.api.create(
+            PODS,
+            "a",
+            {
+                "metadata": {"name": name},
+                "spec": {"nodeName": node, **spec},
+                "status": {"phase": "Running", "conditions": [ready(self.clock)]},
+            },
+        )
 
     def node(self, name: str) -> Object:
         return next(n for n in self.api.all(NODES) if n["metadata"]["name"] == name)
@@ -66,8 +80,11 @@ async def test_a_lease_that_stops_makes_the_node_unknown_after_the_grace_period_
         assert nodes.conditions("n")["Ready"][0] == "True"
         await nodes.live(20, "other")
         assert nodes.conditions("n") == {
-            "Ready": ("Unknown", "NodeStatusUnknown"), "MemoryPressure": ("Unknown", "NodeStatusNeverUpdated"),
-            "DiskPressure": ("Unknown", "NodeStatusNeverUpdated"), "PIDPressure": ("Unknown", "NodeStatusNeverUpdated")}
+            "Ready": ("Unknown", "NodeStatusUnknown"),
+            "MemoryPressure": ("Unknown", "NodeStatusNeverUpdated"),
+            "DiskPressure": ("Unknown", "NodeStatusNeverUpdated"),
+            "PIDPressure": ("Unknown", "NodeStatusNeverUpdated"),
+        }
         assert nodes.taints("n") == {(taints.UNREACHABLE, "NoSchedule"), (taints.UNREACHABLE, "NoExecute")}
         assert nodes.taints("other") == set()
         assert nodes.events("NodeNotReady")
@@ -82,8 +99,13 @@ async def test_all_of_it_is_reversed_when_the_node_reports_again() -> None:
     async with nodes.running(build):
         await nodes.live(60, "other")
         assert not pod_facts.is_ready(nodes.api.all(PODS)[0])
-        await nodes.api.patch(NODES, "", "n", {"status": {"conditions": [
-            {"type": "Ready", "status": "True", "lastHeartbeatTime": "h2", "lastTransitionTime": "t2"}]}}, subresource="status")
+        await nodes.api.patch(
+            NODES,
+            "",
+            "n",
+            {"status": {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "h2", "lastTransitionTime": "t2"}]}},
+            subresource="status",
+        )
         await nodes.live(20, "n", "other")
         assert nodes.taints("n") == set()
         await nodes.live(400, "n", "other")
@@ -91,10 +113,14 @@ async def test_all_of_it_is_reversed_when_the_node_reports_again() -> None:
         assert nodes.events("TaintManagerEviction")[-1]["message"] == "Cancelling deletion of Pod a/p"
 
 
-@pytest.mark.parametrize(("tolerations", "gone_after"), [
-    ([], 60), ([{"key": taints.UNREACHABLE, "operator": "Exists", "tolerationSeconds": 100}], 150),
-    ([{"operator": "Exists"}], None),
-])
+@pytest.mark.parametrize(
+    ("tolerations", "gone_after"),
+    [
+        ([], 60),
+        ([{"key": taints.UNREACHABLE, "operator": "Exists", "tolerationSeconds": 100}], 150),
+        ([{"operator": "Exists"}], None),
+    ],
+)
 async def test_pods_go_when_their_toleration_is_over(tolerations: list[Object], gone_after: int | None) -> None:
     nodes = Nodes()
     await nodes.add("n")
@@ -153,8 +179,14 @@ async def test_a_node_that_never_reported_has_the_longer_grace_of_a_start() -> N
 
 def test_tolerated_time_is_the_shortest_of_the_tolerations_that_match() -> None:
     execute = [{"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "NoExecute"}, {"key": "c", "effect": "NoSchedule"}]
-    pod = {"spec": {"tolerations": [{"key": "a", "operator": "Exists", "tolerationSeconds": 10},
-                                    {"key": "b", "operator": "Exists", "tolerationSeconds": 5}]}}
+    pod = {
+        "spec": {
+            "tolerations": [
+                {"key": "a", "operator": "Exists", "tolerationSeconds": 10},
+                {"key": "b", "operator": "Exists", "tolerationSeconds": 5},
+            ]
+        }
+    }
     assert tainting.seconds_tolerated(pod, execute) == 5
     assert tainting.seconds_tolerated({"spec": {"tolerations": pod["spec"]["tolerations"][:1]}}, execute) == 0
     assert tainting.seconds_tolerated({"spec": {"tolerations": [{"operator": "Exists"}]}}, execute) is None

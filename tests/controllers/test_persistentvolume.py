@@ -13,35 +13,48 @@ from controllers.persistentvolume.controller import PersistentVolumeController
 from tests.controllers.world import World
 
 
-def volume(name: str, storage: str = "2Gi", storage_class: str = "manual", modes: tuple[str, ...] = ("ReadWriteOnce",),
-           **spec: Any) -> Object:
-    return {"metadata": {"name": name, "labels": {"tier": name}},
-            "spec": {"capacity": {"storage": storage}, "accessModes": list(modes), "storageClassName": storage_class, **spec}}
+def volume(
+    name: str, storage: str = "2Gi", storage_class: str = "manual", modes: tuple[str, ...] = ("ReadWriteOnce",), **spec: Any
+) -> Object:
+    return {
+        "metadata": {"name": name, "labels": {"tier": name}},
+        "spec": {"capacity": {"storage": storage}, "accessModes": list(modes), "storageClassName": storage_class, **spec},
+    }
 
 
 def claim(name: str = "c", storage: str = "1Gi", storage_class: str = "manual", **spec: Any) -> Object:
-    return {"metadata": {"name": name, "namespace": "a", "uid": f"uid-{name}"}, "status": {"phase": "Pending"},
-            "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": storage_class, "resources": {"requests": {"storage": storage}},
-                     **spec}}
+    return {
+        "metadata": {"name": name, "namespace": "a", "uid": f"uid-{name}"},
+        "status": {"phase": "Pending"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": storage_class,
+            "resources": {"requests": {"storage": storage}},
+            **spec,
+        },
+    }
 
 
 def reserved(name: str, uid: str = "") -> Object:
     return {"claimRef": {"namespace": "a", "name": name, **({"uid": uid} if uid else {})}}
 
 
-@pytest.mark.parametrize(("candidate", "fits"), [
-    (volume("v"), True),
-    (volume("v", "1Gi"), True),
-    (volume("v", "1023Mi"), False),
-    (volume("v", storage_class="other"), False),
-    (volume("v", modes=("ReadOnlyMany",)), False),
-    (volume("v", modes=("ReadOnlyMany", "ReadWriteOnce")), True),
-    (volume("v", volumeMode="Block"), False),
-    (volume("v", **reserved("c")), True),
-    (volume("v", **reserved("c", "uid-c")), True),
-    (volume("v", **reserved("c", "earlier")), False),
-    (volume("v", **reserved("d")), False),
-])
+@pytest.mark.parametrize(
+    ("candidate", "fits"),
+    [
+        (volume("v"), True),
+        (volume("v", "1Gi"), True),
+        (volume("v", "1023Mi"), False),
+        (volume("v", storage_class="other"), False),
+        (volume("v", modes=("ReadOnlyMany",)), False),
+        (volume("v", modes=("ReadOnlyMany", "ReadWriteOnce")), True),
+        (volume("v", volumeMode="Block"), False),
+        (volume("v", **reserved("c")), True),
+        (volume("v", **reserved("c", "uid-c")), True),
+        (volume("v", **reserved("c", "earlier")), False),
+        (volume("v", **reserved("d")), False),
+    ],
+)
 def test_what_suits_a_claim(candidate: Object, fits: bool) -> None:
     assert decision.suits(candidate, claim()) is fits
 
@@ -124,16 +137,25 @@ async def test_a_claim_that_waits_for_its_consumer_gets_a_volume_that_its_node_c
     world = Stored()
     for name in ("n1", "n2"):
         await world.api.create(NODES, "", {"metadata": {"name": name, "labels": {"host": name}}})
-    await world.api.create(STORAGE_CLASSES, "", {"metadata": {"name": "manual"}, "provisioner": "kubernetes.io/no-provisioner",
-                                                 "volumeBindingMode": "WaitForFirstConsumer"})
+    await world.api.create(
+        STORAGE_CLASSES,
+        "",
+        {"metadata": {"name": "manual"}, "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"},
+    )
     async with world.running(PersistentVolumeController):
         for name in ("n1", "n2"):
             term = {"matchExpressions": [{"key": "host", "operator": "In", "values": [name]}]}
             await world.make(volume(f"on-{name}", nodeAffinity={"required": {"nodeSelectorTerms": [term]}}))
         await world.make(claim())
         assert world.claim()["status"]["phase"] == "Pending" and world.events("WaitForFirstConsumer")
-        await world.api.create(PODS, "a", {"metadata": {"name": "p"}, "spec": {
-            "nodeName": "n2", "volumes": [{"name": "x", "persistentVolumeClaim": {"claimName": "c"}}]}})
+        await world.api.create(
+            PODS,
+            "a",
+            {
+                "metadata": {"name": "p"},
+                "spec": {"nodeName": "n2", "volumes": [{"name": "x", "persistentVolumeClaim": {"claimName": "c"}}]},
+            },
+        )
         await world.advance(1)
         assert world.claim()["spec"]["volumeName"] == "on-n2"
 

@@ -18,14 +18,27 @@ def pod(name: str, *, node: str = "", phase: str = "Running", going: bool = Fals
 
 
 def test_each_sort_of_pod_is_found_and_no_other() -> None:
-    lost = {"spec": {"taints": [{"key": decision.OUT_OF_SERVICE, "effect": "NoExecute"}]}, "status": {"conditions": [
-        {"type": "Ready", "status": "Unknown"}]}}
-    pods = [pod("stays", node="n"), pod("orphan", node="gone"), pod("never", going=True), pod("waits"), pod("ending", node="n", going=True),
-            pod("stuck", node="lost", going=True), pod("runs", node="lost"),
-            *(pod(f"done{i}", node="n", phase="Succeeded", created=str(i)) for i in range(4))]
+    lost = {
+        "spec": {"taints": [{"key": decision.OUT_OF_SERVICE, "effect": "NoExecute"}]},
+        "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+    }
+    pods = [
+        pod("stays", node="n"),
+        pod("orphan", node="gone"),
+        pod("never", going=True),
+        pod("waits"),
+        pod("ending", node="n", going=True),
+        pod("stuck", node="lost", going=True),
+        pod("runs", node="lost"),
+        *(pod(f"done{i}", node="n", phase="Succeeded", created=str(i)) for i in range(4)),
+    ]
     found = decision.plan(pods, {"n": {}, "lost": lost}, {"gone"}, threshold=3)
     assert {r.pod["metadata"]["name"]: r.why for r in found} == {
-        "orphan": Why.ORPHANED, "never": Why.UNSCHEDULED, "stuck": Why.OUT_OF_SERVICE, "done0": Why.TERMINATED}
+        "orphan": Why.ORPHANED,
+        "never": Why.UNSCHEDULED,
+        "stuck": Why.OUT_OF_SERVICE,
+        "done0": Why.TERMINATED,
+    }
     assert [r.pod["metadata"]["name"] for r in decision.plan(pods, {"n": {}, "lost": {}}, (), threshold=0)] == ["never"]
 
 

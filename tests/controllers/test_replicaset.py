@@ -20,29 +20,46 @@ from tests.controllers.world import World, ready, template
 
 
 def replica_set(replicas: int, **spec: Any) -> Object:
-    return {"metadata": {"name": "r"}, "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "r"}},
-                                                "template": template(app="r"), **spec}}
-
-
-def pod(name: str, *, node: str = "", phase: str = "Running", is_ready: bool = True, cost: int = 0, restarts: int = 0,
-        created: str = "2024-05-01T10:00:00Z", since: str = "2024-05-01T10:00:00Z") -> Object:
     return {
-        "metadata": {"name": name, "creationTimestamp": created, "annotations": {pod_facts.DELETION_COST: str(cost)}},
-        "spec": {"nodeName": node},
-        "status": {"phase": phase, "containerStatuses": [{"restartCount": restarts}],
-                   "conditions": [{"type": "Ready", "status": str(is_ready), "lastTransitionTime": since}]},
+        "metadata": {"name": "r"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "r"}}, "template": template(app="r"), **spec},
     }
 
 
-@pytest.mark.parametrize(("first", "second"), [
-    (pod("a"), pod("b", node="n")),
-    (pod("a", node="n", phase="Pending"), pod("b", node="n")),
-    (pod("a", node="n", is_ready=False), pod("b", node="n")),
-    (pod("a", node="n", cost=-5), pod("b", node="n")),
-    (pod("a", node="n", since="2024-05-01T11:00:00Z"), pod("b", node="n")),
-    (pod("a", node="n", restarts=2), pod("b", node="n", restarts=1)),
-    (pod("a", node="n", created="2024-05-01T11:00:00Z"), pod("b", node="n")),
-])
+def pod(
+    name: str,
+    *,
+    node: str = "",
+    phase: str = "Running",
+    is_ready: bool = True,
+    cost: int = 0,
+    restarts: int = 0,
+    created: str = "2024-05-01T10:00:00Z",
+    since: str = "2024-05-01T10:00:00Z",
+) -> Object:
+    return {
+        "metadata": {"name": name, "creationTimestamp": created, "annotations": {pod_facts.DELETION_COST: str(cost)}},
+        "spec": {"nodeName": node},
+        "status": {
+            "phase": phase,
+            "containerStatuses": [{"restartCount": restarts}],
+            "conditions": [{"type": "Ready", "status": str(is_ready), "lastTransitionTime": since}],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pod("a"), pod("b", node="n")),
+        (pod("a", node="n", phase="Pending"), pod("b", node="n")),
+        (pod("a", node="n", is_ready=False), pod("b", node="n")),
+        (pod("a", node="n", cost=-5), pod("b", node="n")),
+        (pod("a", node="n", since="2024-05-01T11:00:00Z"), pod("b", node="n")),
+        (pod("a", node="n", restarts=2), pod("b", node="n", restarts=1)),
+        (pod("a", node="n", created="2024-05-01T11:00:00Z"), pod("b", node="n")),
+    ],
+)
 def test_deletion_takes_first_what_loses_least(first: Object, second: Object) -> None:
     for order in ([first, second], [second, first]):
         assert decision.rank_for_deletion(order, order)[0] is first

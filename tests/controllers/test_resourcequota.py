@@ -46,14 +46,17 @@ class Counted(World):
         return used
 
 
-@pytest.mark.parametrize(("hard", "expected"), [
-    (["pods"], [decision.PODS]),
-    (["requests.nvidia.com/gpu", "count/pods"], [decision.PODS]),
-    (["gold.storageclass.storage.k8s.io/requests.storage"], [decision.CLAIMS]),
-    (["services.nodeports", "configmaps"], [("", "configmaps"), decision.SERVICES]),
-    (["count/widgets.example.com"], [("example.com", "widgets")]),
-    (["nonsense"], []),
-])
+@pytest.mark.parametrize(
+    ("hard", "expected"),
+    [
+        (["pods"], [decision.PODS]),
+        (["requests.nvidia.com/gpu", "count/pods"], [decision.PODS]),
+        (["gold.storageclass.storage.k8s.io/requests.storage"], [decision.CLAIMS]),
+        (["services.nodeports", "configmaps"], [("", "configmaps"), decision.SERVICES]),
+        (["count/widgets.example.com"], [("example.com", "widgets")]),
+        (["nonsense"], []),
+    ],
+)
 def test_the_names_of_a_quota_say_what_is_to_be_counted(hard: list[str], expected: list[tuple[str, str]]) -> None:
     assert decision.counted_resources(hard) == expected
 
@@ -67,23 +70,30 @@ def test_usage_sums_what_runs_and_leaves_out_what_has_ended() -> None:
 
 def test_a_scope_counts_only_its_pods() -> None:
     pods = [pod("a"), pod("b", cpu="1"), pod("c", activeDeadlineSeconds=5)]
-    counted = {scope: decision.status_of(quota(scopes=(scope,), pods="9"), lambda _: pods, NOW)["used"]["pods"]
-               for scope in ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating")}
+    counted = {
+        scope: decision.status_of(quota(scopes=(scope,), pods="9"), lambda _: pods, NOW)["used"]["pods"]
+        for scope in ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating")
+    }
     assert counted == {"BestEffort": "2", "NotBestEffort": "1", "Terminating": "1", "NotTerminating": "2"}
 
 
 def test_what_the_server_does_not_have_keeps_its_last_count_and_is_not_made_up() -> None:
-    known = {**quota(**{"count/widgets.example.com": "3", "count/gadgets.example.com": "3"}),
-             "status": {"used": {"count/widgets.example.com": "2", "pods": "7"}}}
+    known = {
+        **quota(**{"count/widgets.example.com": "3", "count/gadgets.example.com": "3"}),
+        "status": {"used": {"count/widgets.example.com": "2", "pods": "7"}},
+    }
     assert decision.status_of(known, lambda _: None, NOW)["used"] == {"count/widgets.example.com": "2"}
 
 
-@pytest.mark.parametrize(("change", "gives"), [
-    ({"status": {"phase": "Succeeded"}}, True),
-    ({"status": {"phase": "Running", "podIP": "1.2.3.4"}}, False),
-    ({"metadata": {"name": "a", "labels": {"x": "y"}}}, False),
-    ({"spec": {"containers": [{"name": "c"}], "activeDeadlineSeconds": 3}}, True),
-])
+@pytest.mark.parametrize(
+    ("change", "gives"),
+    [
+        ({"status": {"phase": "Succeeded"}}, True),
+        ({"status": {"phase": "Running", "podIP": "1.2.3.4"}}, False),
+        ({"metadata": {"name": "a", "labels": {"x": "y"}}}, False),
+        ({"spec": {"containers": [{"name": "c"}], "activeDeadlineSeconds": 3}}, True),
+    ],
+)
 def test_only_changes_of_what_is_used_lead_to_a_count(change: Object, gives: bool) -> None:
     old = pod("a")
     assert decision.gives_back(decision.PODS, old, {**old, **change}, NOW) is gives

@@ -20,19 +20,32 @@ from controllers.scheduler.decision import DoesNotFit, Fits
 from tests.controllers.world import World
 
 
-def node(name: str, *, cpu: str = "4", memory: str = "8Gi", pods: str = "110", node_taints: list[Object] | None = None,
-         unschedulable: bool = False, **labels: str) -> Object:
+def node(
+    name: str,
+    *,
+    cpu: str = "4",
+    memory: str = "8Gi",
+    pods: str = "110",
+    node_taints: list[Object] | None = None,
+    unschedulable: bool = False,
+    **labels: str,
+) -> Object:
     spec: Object = {"taints": node_taints or []}
     if unschedulable:
         spec["unschedulable"] = True
-    return {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}, "spec": spec,
-            "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": pods}}}
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "spec": spec,
+        "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": pods}},
+    }
 
 
 def pod(name: str = "p", *, cpu: str = "", memory: str = "", labels: dict[str, str] | None = None, **spec: Any) -> Object:
     requests = {k: v for k, v in (("cpu", cpu), ("memory", memory)) if v}
-    return {"metadata": {"name": name, "namespace": "a", "uid": name, "labels": labels or {}},
-            "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}], **spec}}
+    return {
+        "metadata": {"name": name, "namespace": "a", "uid": name, "labels": labels or {}},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}], **spec},
+    }
 
 
 def cluster_of(*nodes: Object, **placed: list[Object]) -> Cluster:
@@ -60,27 +73,33 @@ def node_terms(*terms: Object) -> Object:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
 
 
-@pytest.mark.parametrize(("new", "target", "reason"), [
-    (pod(cpu="5"), node("n"), "Insufficient cpu"),
-    (pod(memory="9Gi"), node("n"), "Insufficient memory"),
-    (pod(), node("n", pods="0"), "Too many pods"),
-    (pod(), node("n", unschedulable=True), "node(s) were unschedulable"),
-    (pod(tolerations=[{"key": taints.UNSCHEDULABLE, "operator": "Exists"}]), node("n", unschedulable=True), None),
-    (pod(), node("n", node_taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]), "node(s) had untolerated taint {k: v}"),
-    (pod(), node("n", node_taints=[{"key": "k", "effect": "PreferNoSchedule"}]), None),
-    (pod(tolerations=[{"operator": "Exists"}]), node("n", node_taints=[{"key": "k", "effect": "NoExecute"}]), None),
-    (pod(nodeSelector={"disk": "ssd"}), node("n"), "node(s) didn't match Pod's node affinity/selector"),
-    (pod(nodeSelector={"disk": "ssd"}), node("n", disk="ssd"), None),
-    (pod(affinity=node_terms({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]})), node("n", zone="z"), None),
-    (pod(affinity=node_terms({"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["3"]}]})), node("n", gen="3"),
-     "node(s) didn't match Pod's node affinity/selector"),
-    (pod(affinity=node_terms({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]})), node("n"), None),
-    (pod(affinity=node_terms({})), node("n"), "node(s) didn't match Pod's node affinity/selector"),
-    (pod(affinity=node_terms({}, {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]})), node("n"), None),
-    (pod(affinity=pod_term("podAffinity"), labels={"app": "y"}), node("n", zone="z"), "node(s) didn't match pod affinity rules"),
-    (pod(affinity=pod_term("podAffinity"), labels={"app": "x"}), node("n", zone="z"), None),
-    (pod(affinity=pod_term("podAffinity"), labels={"app": "x"}), node("n"), "node(s) didn't match pod affinity rules"),
-])
+@pytest.mark.parametrize(
+    ("new", "target", "reason"),
+    [
+        (pod(cpu="5"), node("n"), "Insufficient cpu"),
+        (pod(memory="9Gi"), node("n"), "Insufficient memory"),
+        (pod(), node("n", pods="0"), "Too many pods"),
+        (pod(), node("n", unschedulable=True), "node(s) were unschedulable"),
+        (pod(tolerations=[{"key": taints.UNSCHEDULABLE, "operator": "Exists"}]), node("n", unschedulable=True), None),
+        (pod(), node("n", node_taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]), "node(s) had untolerated taint {k: v}"),
+        (pod(), node("n", node_taints=[{"key": "k", "effect": "PreferNoSchedule"}]), None),
+        (pod(tolerations=[{"operator": "Exists"}]), node("n", node_taints=[{"key": "k", "effect": "NoExecute"}]), None),
+        (pod(nodeSelector={"disk": "ssd"}), node("n"), "node(s) didn't match Pod's node affinity/selector"),
+        (pod(nodeSelector={"disk": "ssd"}), node("n", disk="ssd"), None),
+        (pod(affinity=node_terms({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]})), node("n", zone="z"), None),
+        (
+            pod(affinity=node_terms({"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["3"]}]})),
+            node("n", gen="3"),
+            "node(s) didn't match Pod's node affinity/selector",
+        ),
+        (pod(affinity=node_terms({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]})), node("n"), None),
+        (pod(affinity=node_terms({})), node("n"), "node(s) didn't match Pod's node affinity/selector"),
+        (pod(affinity=node_terms({}, {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]})), node("n"), None),
+        (pod(affinity=pod_term("podAffinity"), labels={"app": "y"}), node("n", zone="z"), "node(s) didn't match pod affinity rules"),
+        (pod(affinity=pod_term("podAffinity"), labels={"app": "x"}), node("n", zone="z"), None),
+        (pod(affinity=pod_term("podAffinity"), labels={"app": "x"}), node("n"), "node(s) didn't match pod affinity rules"),
+    ],
+)
 def test_filters(new: Object, target: Object, reason: str | None) -> None:
     result = place(new, cluster_of(target))
     if reason is None:
@@ -94,7 +113,8 @@ def test_reasons_are_counted_and_sorted() -> None:
     result = place(pod(cpu="2", memory="2Gi"), cluster)
     assert result == DoesNotFit(
         "0/3 nodes are available: 1 Insufficient memory, 1 node(s) were unschedulable, 2 Insufficient cpu. "
-        "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.")
+        "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    )
     assert place(pod(), Cluster()) == DoesNotFit("no nodes available to schedule pods")
 
 
@@ -137,16 +157,26 @@ def test_requests_count_init_containers_at_their_peak_and_sidecars_throughout() 
     def container(cpu: str, **more: Any) -> Object:
         return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
 
-    new: Object = {"spec": {"containers": [container("1"), container("500m")], "overhead": {"cpu": "100m"},
-                    "initContainers": [container("200m", restartPolicy="Always"), container("3")]}}
+    new: Object = {
+        "spec": {
+            "containers": [container("1"), container("500m")],
+            "overhead": {"cpu": "100m"},
+            "initContainers": [container("200m", restartPolicy="Always"), container("3")],
+        }
+    }
     assert resources.requests_of(new) == {"cpu": 3300}
     new["spec"]["initContainers"][1] = container("1")
     assert resources.requests_of(new) == {"cpu": 1800}
 
 
 def test_preferences_and_emptiness_decide_among_nodes_that_fit() -> None:
-    preferred = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
-        {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}]}}
+    preferred = {
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+            ]
+        }
+    }
     assert place(pod(affinity=preferred), cluster_of(node("a"), node("b", disk="ssd"))) == Fits("b")
     assert place(pod(), cluster_of(node("a"), node("b"), a=[pod("q", cpu="3")])) == Fits("b")
     soft = [{"key": "k", "effect": "PreferNoSchedule"}]
@@ -154,8 +184,11 @@ def test_preferences_and_emptiness_decide_among_nodes_that_fit() -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 6)), min_size=1, max_size=4),
-       st.lists(st.integers(0, 3000), min_size=1, max_size=25), st.integers(0, 99))
+@given(
+    st.lists(st.tuples(st.integers(1, 8), st.integers(1, 6)), min_size=1, max_size=4),
+    st.lists(st.integers(0, 3000), min_size=1, max_size=25),
+    st.integers(0, 99),
+)
 def test_nodes_are_never_overfilled_and_a_refused_pod_fits_nowhere(sizes: list[tuple[int, int]], wants: list[int], seed: int) -> None:
     cluster = cluster_of(*(node(f"n{i}", cpu=str(cpu), pods=str(count)) for i, (cpu, count) in enumerate(sizes)))
     used = {f"n{i}": [0, 0] for i in range(len(sizes))}

@@ -34,10 +34,12 @@ class Simulation(World):
         super().__init__()
         self.random = random.Random(seed)
         self.api.raw_answers = {
-            "/api": {"versions": ["v1"]}, "/api/v1": {"resources": [{"name": "pods", "kind": "Pod", "namespaced": True, "verbs": VERBS}]},
+            "/api": {"versions": ["v1"]},
+            "/api/v1": {"resources": [{"name": "pods", "kind": "Pod", "namespaced": True, "verbs": VERBS}]},
             "/apis": {"groups": [{"name": "apps", "versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}}]},
-            "/apis/apps/v1": {"resources": [{"name": r.plural, "kind": r.kind, "namespaced": True, "verbs": VERBS}
-                                            for r in (DEPLOYMENTS, REPLICA_SETS)]},
+            "/apis/apps/v1": {
+                "resources": [{"name": r.plural, "kind": r.kind, "namespaced": True, "verbs": VERBS} for r in (DEPLOYMENTS, REPLICA_SETS)]
+            },
         }
 
     def hurt(self) -> None:
@@ -92,8 +94,9 @@ class Simulation(World):
     async def make_ready(self) -> None:
         for pod in self.api.all(PODS):
             if pod_facts.node_name(pod) and pod_facts.is_active(pod) and not pod_facts.is_ready(pod):
-                await self.api.patch(PODS, "a", objects.name(pod), {"status": {"phase": "Running", "conditions": [ready(self.clock)]}},
-                                     subresource="status")
+                await self.api.patch(
+                    PODS, "a", objects.name(pod), {"status": {"phase": "Running", "conditions": [ready(self.clock)]}}, subresource="status"
+                )
 
     def check_history(self) -> None:
         """Replays every write: a ReplicaSet's active pods never exceed the most that it was ever asked for."""
@@ -115,15 +118,26 @@ class Simulation(World):
 
 
 def deployment() -> Object:
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {
-        "replicas": 3, "selector": {"matchLabels": {"app": "d"}}, "template": template(app="d"), "progressDeadlineSeconds": 600,
-        "revisionHistoryLimit": 2, "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "d"}},
+            "template": template(app="d"),
+            "progressDeadlineSeconds": 600,
+            "revisionHistoryLimit": 2,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}},
+        },
+    }
 
 
 async def run(seed: int) -> Simulation:
     world = Simulation(seed)
-    await world.api.create(NODES, "", {"metadata": {"name": "n"}, "spec": {}, "status": {
-        "allocatable": {"cpu": "64", "memory": "64Gi", "pods": "500"}}})
+    await world.api.create(
+        NODES, "", {"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "500"}}}
+    )
     async with world.running(DeploymentController, ReplicaSetController, Scheduler, GarbageCollector):
         await world.api.create(DEPLOYMENTS, "a", deployment())
         for _ in range(STEPS):
@@ -163,7 +177,8 @@ async def test_everything_is_as_asked_for_once_the_server_has_healed(seed: int) 
 async def test_one_seed_is_one_history() -> None:
     first, second = await run(3), await run(3)
     assert [(r, k, t, o["metadata"]["name"]) for r, k, t, o in first.api.history] == [
-        (r, k, t, o["metadata"]["name"]) for r, k, t, o in second.api.history]
+        (r, k, t, o["metadata"]["name"]) for r, k, t, o in second.api.history
+    ]
 
 
 @pytest.mark.slow

@@ -19,8 +19,16 @@ CLAIM = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]
 
 
 def stateful_set(replicas: int, **spec: Any) -> Object:
-    return {"metadata": {"name": "w"}, "spec": {"replicas": replicas, "serviceName": "s", "selector": {"matchLabels": {"app": "w"}},
-                                                "template": template(app="w"), **spec}}
+    return {
+        "metadata": {"name": "w"},
+        "spec": {
+            "replicas": replicas,
+            "serviceName": "s",
+            "selector": {"matchLabels": {"app": "w"}},
+            "template": template(app="w"),
+            **spec,
+        },
+    }
 
 
 class Cluster(World):
@@ -67,16 +75,29 @@ async def test_pods_come_one_after_the_other_with_their_identity() -> None:
         await world.make_ready("w-2")
         pod = world.api.all(PODS)[2]
         revision = world.api.all(CONTROLLER_REVISIONS)[0]
-        assert pod["metadata"]["labels"] == {"app": "w", identity.POD_NAME_LABEL: "w-2", identity.POD_INDEX_LABEL: "2",
-                                             identity.REVISION_LABEL: revision["metadata"]["name"]}
+        assert pod["metadata"]["labels"] == {
+            "app": "w",
+            identity.POD_NAME_LABEL: "w-2",
+            identity.POD_INDEX_LABEL: "2",
+            identity.REVISION_LABEL: revision["metadata"]["name"],
+        }
         assert pod["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
         assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == ("w-2", "s")
         name = revision["metadata"]["name"]
         assert revision["revision"] == 1
-        assert world.status() == {"replicas": 3, "readyReplicas": 3, "availableReplicas": 3, "currentReplicas": 3, "updatedReplicas": 3,
-                                  "observedGeneration": 1, "currentRevision": name, "updateRevision": name}
+        assert world.status() == {
+            "replicas": 3,
+            "readyReplicas": 3,
+            "availableReplicas": 3,
+            "currentReplicas": 3,
+            "updatedReplicas": 3,
+            "observedGeneration": 1,
+            "currentRevision": name,
+            "updateRevision": name,
+        }
         assert [e["message"] for e in world.events("SuccessfulCreate")] == [
-            f"create Pod w-{n} in StatefulSet w successful" for n in range(3)]
+            f"create Pod w-{n} in StatefulSet w successful" for n in range(3)
+        ]
 
 
 async def test_a_parallel_set_waits_for_nobody() -> None:
@@ -134,8 +155,7 @@ async def test_an_update_goes_from_the_highest_down_and_waits_for_each() -> None
 
 async def test_a_partition_keeps_lower_pods_as_they_were_even_when_they_are_made_again() -> None:
     world = Cluster()
-    await world.api.create(STATEFUL_SETS, "a", stateful_set(
-        3, updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}))
+    await world.api.create(STATEFUL_SETS, "a", stateful_set(3, updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}))
     async with world.running(StatefulSetController):
         await world.make_all_ready()
         await world.set_image("i:2")
@@ -164,8 +184,13 @@ async def test_on_delete_updates_only_what_the_user_deletes() -> None:
 
 async def test_a_parallel_update_with_max_unavailable_takes_that_many_at_once() -> None:
     world = Cluster()
-    await world.api.create(STATEFUL_SETS, "a", stateful_set(
-        4, podManagementPolicy="Parallel", updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "50%"}}))
+    await world.api.create(
+        STATEFUL_SETS,
+        "a",
+        stateful_set(
+            4, podManagementPolicy="Parallel", updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "50%"}}
+        ),
+    )
     async with world.running(StatefulSetController):
         await world.make_all_ready()
         await world.set_image("i:2")
@@ -224,8 +249,13 @@ async def test_claims_are_made_once_and_outlive_their_pods() -> None:
 
 async def test_claims_of_a_scaled_down_ordinal_are_given_to_its_pod() -> None:
     world = Cluster()
-    await world.api.create(STATEFUL_SETS, "a", stateful_set(
-        2, volumeClaimTemplates=[CLAIM], persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete", "whenDeleted": "Delete"}))
+    await world.api.create(
+        STATEFUL_SETS,
+        "a",
+        stateful_set(
+            2, volumeClaimTemplates=[CLAIM], persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete", "whenDeleted": "Delete"}
+        ),
+    )
     async with world.running(StatefulSetController):
         await world.make_all_ready()
         owners = {c["metadata"]["name"]: c["metadata"]["ownerReferences"][0]["kind"] for c in world.api.all(PERSISTENT_VOLUME_CLAIMS)}
@@ -249,8 +279,15 @@ def test_a_policy_that_is_taken_back_takes_only_its_own_owner_away(foreign: list
 
 async def test_an_orphan_with_name_and_labels_is_adopted_and_mended() -> None:
     world = Cluster()
-    await world.api.create(PODS, "a", {"metadata": {"name": "w-0", "labels": {"app": "w"}}, "spec": {"containers": []},
-                                       "status": {"phase": "Running", "conditions": [ready(world.clock)]}})
+    await world.api.create(
+        PODS,
+        "a",
+        {
+            "metadata": {"name": "w-0", "labels": {"app": "w"}},
+            "spec": {"containers": []},
+            "status": {"phase": "Running", "conditions": [ready(world.clock)]},
+        },
+    )
     await world.api.create(PODS, "a", {"metadata": {"name": "stranger", "labels": {"app": "w"}}})
     await world.api.create(STATEFUL_SETS, "a", stateful_set(1, updateStrategy={"type": "OnDelete"}))
     async with world.running(StatefulSetController):

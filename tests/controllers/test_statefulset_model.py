@@ -30,10 +30,16 @@ class Model:
     """Pods by ordinal; a step carries a plan out at once, as an API server without kubelets would."""
 
     def __init__(self, replicas: int, *, parallel: bool, partition: int, start: int) -> None:
-        self.set: Object = {"metadata": {"name": "w", "uid": "u"}, "spec": {
-            "replicas": replicas, "ordinals": {"start": start}, "template": {"metadata": {}, "spec": {}},
-            "podManagementPolicy": "Parallel" if parallel else "OrderedReady",
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}}}
+        self.set: Object = {
+            "metadata": {"name": "w", "uid": "u"},
+            "spec": {
+                "replicas": replicas,
+                "ordinals": {"start": start},
+                "template": {"metadata": {}, "spec": {}},
+                "podManagementPolicy": "Parallel" if parallel else "OrderedReady",
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
+            },
+        }
         self.parallel = parallel
         self.update = OLD
         self.pods: dict[int, Object] = {}
@@ -84,11 +90,18 @@ class Model:
         raise AssertionError("it does not arrive")
 
 
-EVENTS = st.lists(st.one_of(
-    st.tuples(st.just("scale"), st.integers(0, 5)), st.tuples(st.just("update"), st.booleans()),
-    st.tuples(st.just("ready"), st.integers(0, 6)), st.tuples(st.just("unready"), st.integers(0, 6)),
-    st.tuples(st.just("fail"), st.integers(0, 6)), st.tuples(st.just("gone"), st.integers(0, 6)), st.tuples(st.just("step"), st.just(0)),
-), max_size=25)
+EVENTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("scale"), st.integers(0, 5)),
+        st.tuples(st.just("update"), st.booleans()),
+        st.tuples(st.just("ready"), st.integers(0, 6)),
+        st.tuples(st.just("unready"), st.integers(0, 6)),
+        st.tuples(st.just("fail"), st.integers(0, 6)),
+        st.tuples(st.just("gone"), st.integers(0, 6)),
+        st.tuples(st.just("step"), st.just(0)),
+    ),
+    max_size=25,
+)
 
 
 @settings(deadline=None)

@@ -19,12 +19,15 @@ def pod(name: str, node: str, **volume: Any) -> Object:
     return {"metadata": {"name": name}, "spec": {"nodeName": node, "volumes": [{"name": "v", **volume}]}}
 
 
-@pytest.mark.parametrize(("user", "used"), [
-    (pod("p", "n", persistentVolumeClaim={"claimName": "c"}), True),
-    (pod("p", "", persistentVolumeClaim={"claimName": "c"}), False),
-    (pod("p", "n", persistentVolumeClaim={"claimName": "other"}), False),
-    (pod("p", "n", emptyDir={}), False),
-])
+@pytest.mark.parametrize(
+    ("user", "used"),
+    [
+        (pod("p", "n", persistentVolumeClaim={"claimName": "c"}), True),
+        (pod("p", "", persistentVolumeClaim={"claimName": "c"}), False),
+        (pod("p", "n", persistentVolumeClaim={"claimName": "other"}), False),
+        (pod("p", "n", emptyDir={}), False),
+    ],
+)
 def test_a_claim_is_used_by_placed_pods_that_name_it(user: Object, used: bool) -> None:
     assert decision.is_claim_used({"metadata": {"name": "c"}}, [user]) is used
 

@@ -25,8 +25,9 @@ class World:
         self.broadcaster = EventBroadcaster(self.api, clock=self.clock, rng=self.rng)
 
     def context(self, component: str = "tester") -> ControllerContext:
-        return ControllerContext(api=self.api, informers=self.informers.view(), recorder=self.broadcaster.recorder(component),
-                                 clock=self.clock, rng=self.rng)
+        return ControllerContext(
+            api=self.api, informers=self.informers.view(), recorder=self.broadcaster.recorder(component), clock=self.clock, rng=self.rng
+        )
 
     @asynccontextmanager
     async def running(self, *build: Callable[[ControllerContext], Controller]) -> AsyncIterator[World]:

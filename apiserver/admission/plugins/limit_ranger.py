@@ -176,5 +176,3 @@ def _ratio(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amo
     if ratio > bound.as_fraction():
         return [f"{what}, but provided ratio is {float(ratio):f}"]
     return []
-
-

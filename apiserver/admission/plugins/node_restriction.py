@@ -97,7 +97,7 @@ class NodeRestriction(Plugin):
                 name = attributes.name or objects.name(new_object(attributes))
                 if _node_of(self._existing_pod(attributes, name)) != node:
                     raise forbidden(attributes, f"node {node} can only evict pods with spec.nodeName set to itself")
-            case ("status" | "eviction"), operation:
+            case (("status" | "eviction"), operation):
                 raise forbidden(attributes, f'unexpected operation "{operation.value}"')
             case subresource, _:
                 why = f"unexpected pod subresource \"{subresource}\", only 'status' and 'eviction' are allowed"

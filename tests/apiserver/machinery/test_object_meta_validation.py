@@ -49,8 +49,7 @@ def test_labels_annotations_and_finalizers() -> None:
     assert errors[-1].body() == 'Invalid value: "hold": name is neither a standard finalizer name nor is it fully qualified'
     both = create({"name": "a", "namespace": "ns", "finalizers": ["orphan", "foregroundDeletion"]})
     assert texts(both) == [
-        'metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: '
-        "finalizer orphan and foregroundDeletion cannot be both set"
+        'metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set'
     ]
     assert create({"name": "a", "namespace": "ns", "finalizers": ["hold"]}, builtin=False) == []
 
@@ -77,9 +76,7 @@ def test_owner_references() -> None:
     ]
     assert errors[4].detail == "must be <group>/<version> or <version>"
     assert errors[5].detail == "/v1, Kind=Event is disallowed from being an owner"
-    assert errors[6].detail == (
-        'Only one reference can have Controller set to true. Found "true" in references for Event/p and Pod/p'
-    )
+    assert errors[6].detail == ('Only one reference can have Controller set to true. Found "true" in references for Event/p and Pod/p')
 
 
 def test_an_update_keeps_what_is_immutable() -> None:
