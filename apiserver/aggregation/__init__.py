@@ -2,6 +2,7 @@
 
     priorities ◇       which APIServices there are for what this server serves itself
     registration       makes, mends and removes them: built-in versions at the start, those of definitions as they come and go
+    local              what the stored APIServices say of what is served here
     remote ◇           an APIService that names a service, as the others here need it; which request is whose
     go_words ◇         what went wrong with a connection, in the words of Go's clients
     connections        TLS to the extension servers, with the front-proxy certificate

@@ -10,6 +10,7 @@ from apiserver.aggregation.connections import Connections
 from apiserver.aggregation.documents import RemoteDocuments
 from apiserver.aggregation.fetching import Fetcher
 from apiserver.aggregation.forwarding import Forwarder
+from apiserver.aggregation.local import LocalServices
 from apiserver.aggregation.priorities import GROUP, RESOURCE
 from apiserver.aggregation.remote import RemoteService, RemoteServices
 from apiserver.aggregation.tunnel import TunnelOpener
@@ -34,9 +35,11 @@ class Aggregator:
         fetcher = Fetcher(self._connections, cached)
         self._documents = RemoteDocuments(self._remotes, fetcher)
         self._availability = AvailabilityController(registry, cached, self._remotes, fetcher, passing, source)
-        self.extensions = Extensions(remotes=self._remotes, documents=self._documents)
+        local = LocalServices(lambda group, version: any(info.builtin for info in registry.table.resources(group, version)))
+        self.extensions = Extensions(remotes=self._remotes, documents=self._documents, local=local)
         self._remotes.listen(self._remote_changed)
         registry.storage(GROUP, RESOURCE).cache.observe(self._remotes.changed)
+        registry.storage(GROUP, RESOURCE).cache.observe(local.changed)
 
     def _remote_changed(self, name: str, remote: RemoteService | None) -> None:
         if remote is None:

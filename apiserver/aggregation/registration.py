@@ -7,10 +7,6 @@ alone: that is how a group or version is given to another server.
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable
-
 from apiserver.aggregation import priorities
 from apiserver.aggregation.priorities import ALWAYS, GROUP, MANAGED_LABEL, ON_START, RESOURCE
 from apiserver.apiextensions.keeper import server_write
@@ -21,12 +17,10 @@ from apiserver.objectstore.interface import ObjectStoreError, StoredObject
 from apiserver.registry import object_deletion
 from apiserver.registry.deletion import DeleteOptions
 from apiserver.registry.registry import Registry
+from apiserver.upkeep import Upkeep
 
-logger = logging.getLogger(__name__)
-
-#: between attempts at what the store refuses, in seconds; the next pause is twice as long, up to a limit
-PAUSE_SECONDS = 0.5
-PAUSE_SECONDS_MAX = 30.0
+#: waits beside the names of APIServices for what is done at the start
+_BUILTIN = ""
 
 
 class LocalRegistration:
@@ -35,14 +29,11 @@ class LocalRegistration:
     def __init__(self, registry: Registry, passing: tuple[type[Exception], ...]) -> None:
         """``passing``: errors of the store, which are worth another attempt."""
         self._registry = registry
-        self._passing: tuple[type[Exception], ...] = (StatusError, ObjectStoreError, *passing)
+        self._upkeep = Upkeep("an APIService", self._sync, (StatusError, ObjectStoreError, *passing))
         self._versions_of: dict[str, tuple[str, tuple[str, ...]]] = {}
         #: how many definitions there are in a group and version
         self._counts: dict[str, int] = {}
         self._group_version: dict[str, tuple[str, str]] = {}
-        self._waiting: dict[str, None] = {}
-        self._wake = asyncio.Event()
-        self._pauses: dict[str, float] = {}
         registry.storage(GROUP, RESOURCE).cache.observe(self._changed)
 
     def definition_changed(self, path: str, definition: Object | None) -> None:
@@ -60,47 +51,18 @@ class LocalRegistration:
                 name = priorities.name_of(group, version)
                 self._group_version[name] = (group, version)
                 self._counts[name] = self._counts.get(name, 0) + step
-                self._enqueue(name)
+                self._upkeep.enqueue(name)
 
     def _changed(self, new: StoredObject | None, old: StoredObject | None) -> None:
         found = new or old
         assert found is not None
         if found.name in self._counts or (new is not None and b'"' + MANAGED_LABEL.encode() + b'":"true"' in new.raw):
-            self._enqueue(found.name)
-
-    def _enqueue(self, name: str) -> None:
-        self._waiting[name] = None
-        self._wake.set()
+            self._upkeep.enqueue(found.name)
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self._attempt("", self._settle_builtin())
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._waiting:
-                name = next(iter(self._waiting))
-                del self._waiting[name]
-                await self._attempt(name, self._sync(name))
-                await asyncio.sleep(0)  # at a start there may be thousands
-
-    async def _attempt(self, name: str, work: Awaitable[None]) -> None:
-        try:
-            await work
-        except self._passing as error:
-            self._again(name, error)
-        except Exception as error:  # a fault with one APIService must not keep all others waiting
-            logger.exception("an APIService could not be kept: name=%s", name)
-            self._again(name, error)
-        else:
-            self._pauses.pop(name, None)
-
-    def _again(self, name: str, error: Exception) -> None:
-        pause = self._pauses.get(name, PAUSE_SECONDS)
-        self._pauses[name] = min(pause * 2, PAUSE_SECONDS_MAX)
-        logger.info("an APIService waits for another attempt: name=%s error=%s", name, error)
-        if name:
-            asyncio.get_running_loop().call_later(pause, self._enqueue, name)
+        self._upkeep.enqueue(_BUILTIN)
+        await self._upkeep.run()
 
     def _current(self, name: str) -> Object | None:
         stored = self._registry.storage(GROUP, RESOURCE).get_now(name)
@@ -120,6 +82,9 @@ class LocalRegistration:
                 await self._update(stored.name, desired["spec"])
 
     async def _sync(self, name: str) -> None:
+        if name == _BUILTIN:
+            await self._settle_builtin()
+            return
         group, version = self._group_version.get(name, ("", ""))
         desired = None
         if self._counts.get(name, 0) > 0 and not self._is_builtin_version(group, version):

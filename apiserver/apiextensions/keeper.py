@@ -1,7 +1,7 @@
 """``DefinitionKeeper``: keeps the ``status`` of definitions true, and cleans up behind those that are deleted.
 
 Every API server of a store runs one. Each decision is made again from the version that is about to be replaced, so that two servers
-that have the same thought write once. One definition after the other: names go to whoever comes first.
+that have the same thought write once. Within a group one definition after the other: names go to whoever comes first.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 
 from apiserver.apiextensions import cleanup, conditions, naming
+from apiserver.apiextensions.naming import Taken
 from apiserver.authentication.user import UserInfo
 from apiserver.machinery import objects
 from apiserver.machinery.objects import Object
@@ -20,15 +21,13 @@ from apiserver.registry.environment import Write
 from apiserver.registry.registry import Registry
 from apiserver.registry.store import Store
 from apiserver.schemas.schema_set import SchemaSet
+from apiserver.upkeep import Pauses, Upkeep
 
 logger = logging.getLogger(__name__)
 
 GROUP = "apiextensions.k8s.io"
 RESOURCE = "customresourcedefinitions"
 MANAGER = "kube-apiserver"
-#: between attempts at what the store or a rule refuses, in seconds; the next pause is twice as long, up to a limit
-PAUSE_SECONDS = 0.5
-PAUSE_SECONDS_MAX = 30.0
 
 _USER = UserInfo(name="system:apiserver", groups=("system:masters", "system:authenticated"))
 
@@ -46,15 +45,13 @@ class DefinitionKeeper:
         self._registry = registry
         self._passing: tuple[type[Exception], ...] = (StatusError, ObjectStoreError, *passing)
         self._schemas = schemas
-        self._waiting: dict[str, None] = {}
-        self._wake = asyncio.Event()
-        #: by group, then by definition
-        self._accepted: dict[str, dict[str, Object]] = {}
+        self._upkeep = Upkeep("the status of a definition", self._sync, self._passing, lane=_group_of)
+        #: by group
+        self._taken: dict[str, Taken] = {}
         self._conflicting: dict[str, set[str]] = {}
         self._group_of: dict[str, str] = {}
         self._cleaning: dict[str, asyncio.Task[None]] = {}
-        self._pauses: dict[str, float] = {}
-        self._cleaning_pauses: dict[str, float] = {}
+        self._cleaning_pauses = Pauses()
         #: generations whose clean-up failed and is not tried again before its pause is over: each attempt writes the status, and must not
         #: be what starts the next one
         self._resting: dict[str, int] = {}
@@ -63,65 +60,43 @@ class DefinitionKeeper:
         """``definition`` None: it is gone."""
         if definition is None:
             group = self._group_of.pop(name, "")
-            self._pauses.pop(name, None)
-            self._cleaning_pauses.pop(name, None)
+            self._upkeep.forget(name)
+            self._cleaning_pauses.forget(name)
             self._resting.pop(name, None)
-            self._accepted.get(group, {}).pop(name, None)
+            names = self._taken.get(group)
+            if names is None:
+                return
+            names.remove(name)
             self._conflicting.get(group, set()).discard(name)
             self._reconsider(group)
-            if not self._accepted.get(group):
-                self._accepted.pop(group, None)
+            if not names:
+                del self._taken[group]
                 self._conflicting.pop(group, None)
             return
         group = self._group_of[name] = objects.get(definition, "spec", "group", default="")
         accepted = objects.get(definition, "status", "acceptedNames", default={})
-        before = self._accepted.setdefault(group, {}).get(name)
-        self._accepted[group][name] = accepted
+        names = self._taken.setdefault(group, Taken())
+        before = names.accepted(name)
+        names.put(name, accepted)
         conflict = not conditions.is_true(definition, conditions.NAMES_ACCEPTED)
         others = self._conflicting.setdefault(group, set())
         (others.add if conflict else others.discard)(name)
         if before is not None and before != accepted:
             self._reconsider(group)
-        self._enqueue(name)
+        self._upkeep.enqueue(name)
 
     def _reconsider(self, group: str) -> None:
         """A name may be free now."""
         for name in sorted(self._conflicting.get(group, ())):
-            self._enqueue(name)
-
-    def _enqueue(self, name: str) -> None:
-        self._waiting[name] = None
-        self._wake.set()
+            self._upkeep.enqueue(name)
 
     async def run(self) -> None:
         """Until cancelled."""
         try:
-            while True:
-                await self._wake.wait()
-                self._wake.clear()
-                while self._waiting:
-                    name = next(iter(self._waiting))
-                    del self._waiting[name]
-                    await self._attempt(name)
-                    await asyncio.sleep(0)  # at a start there may be thousands
+            await self._upkeep.run()
         finally:
             for task in self._cleaning.values():
                 task.cancel()
-
-    async def _attempt(self, name: str) -> None:
-        try:
-            await self._sync(name)
-        except self._passing as error:
-            self._again(name, error)
-        except Exception as error:  # a fault with one definition must not keep all others waiting
-            logger.exception("the status of a definition could not be kept: name=%s", name)
-            self._again(name, error)
-        else:
-            self._pauses.pop(name, None)
-
-    def _again(self, name: str, error: Exception) -> None:
-        logger.info("the status of a definition waits for another attempt: name=%s error=%s", name, error)
-        asyncio.get_running_loop().call_later(_next_pause(self._pauses, name), self._enqueue, name)
 
     def _store(self) -> Store:
         return self._registry.stored(GROUP, RESOURCE)
@@ -142,8 +117,8 @@ class DefinitionKeeper:
             task.add_done_callback(_report)
 
     def _status(self, definition: Object) -> Object | None:
-        accepted = self._accepted.get(objects.get(definition, "spec", "group", default=""), {})
-        return naming.next_status(definition, naming.taken(accepted.values()), self._registry.env.clock.text())
+        names = self._taken.get(objects.get(definition, "spec", "group", default="")) or Taken()
+        return naming.next_status(definition, names, self._registry.env.clock.text())
 
     async def write(self, name: str, status_of: Callable[[Object], Object | None], *, finalizer: str = "") -> None:
         """Give a definition the status that ``status_of`` makes of it (None: its own), and take ``finalizer`` away. Raises StatusError, but
@@ -169,25 +144,24 @@ class DefinitionKeeper:
         except self._passing as error:
             logger.info("the clean-up of a definition waits for another attempt: name=%s error=%s", name, error)
             self._resting[name] = generation
-            asyncio.get_running_loop().call_later(_next_pause(self._cleaning_pauses, name), self._rested, name, generation)
+            asyncio.get_running_loop().call_later(self._cleaning_pauses.next(name), self._rested, name, generation)
         finally:
             del self._cleaning[name]
 
     def _rested(self, name: str, generation: int) -> None:
         if self._resting.get(name) == generation:
             del self._resting[name]
-            self._enqueue(name)
+            self._upkeep.enqueue(name)
+
+
+def _group_of(name: str) -> str:
+    """A definition is named after its resource and its group."""
+    return name.partition(".")[2]
 
 
 def _generation(definition: Object) -> int:
     generation: int = objects.get(definition, "metadata", "generation", default=0)
     return generation
-
-
-def _next_pause(pauses: dict[str, float], name: str) -> float:
-    pause = pauses.get(name, PAUSE_SECONDS)
-    pauses[name] = min(pause * 2, PAUSE_SECONDS_MAX)
-    return pause
 
 
 def _report(task: asyncio.Task[None]) -> None:

@@ -1,7 +1,7 @@
 """What a definition's ``status`` has to be: which of the names that it asks for it gets, and which conditions follow (upstream
 ``controller/status``, ``establish``, ``apiapproval``).
 
-    status = next_status(definition, taken, now)      None: it is that already
+    status = next_status(definition, names, now)      None: it is that already
 
 Within a group a name belongs to the definition that had it first; resources (plural, singular, short names) and kinds (kind, list kind) are
 two sorts of names. Upstream writes "the names are accepted" and, a moment later, "established"; here both are one write, since the
@@ -10,8 +10,8 @@ server serves a definition as soon as it has seen that write.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Container, Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,22 +28,49 @@ _NOT_ACCEPTED = Condition(conditions.ESTABLISHED, "False", "NotAccepted", "not a
 _ESTABLISHED = Condition(conditions.ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """The names that the definitions of a group have, one's own among them."""
+    """The names that the definitions of a group have, those of the one that asks among them; kept up, since a group may have a thousand."""
 
-    resources: frozenset[str] = field(default_factory=frozenset)
-    kinds: frozenset[str] = field(default_factory=frozenset)
+    def __init__(self) -> None:
+        self._accepted: dict[str, Object] = {}
+        #: how many times each name is had
+        self.resources: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()
+
+    def __bool__(self) -> bool:
+        """Whether there is a definition."""
+        return bool(self._accepted)
+
+    def accepted(self, definition: str) -> Object | None:
+        return self._accepted.get(definition)
+
+    def put(self, definition: str, accepted: Object) -> None:
+        """``accepted``: the ``status.acceptedNames`` that the definition has now."""
+        self.remove(definition)
+        self._accepted[definition] = accepted
+        self.resources.update(_resources(accepted))
+        self.kinds.update(_kinds(accepted))
+
+    def remove(self, definition: str) -> None:
+        before = self._accepted.pop(definition, None)
+        if before is not None:
+            _subtract(self.resources, _resources(before))
+            _subtract(self.kinds, _kinds(before))
 
 
-def taken(accepted: Iterable[Object]) -> Taken:
-    """``accepted``: the ``status.acceptedNames`` of every definition of a group."""
-    resources: set[str] = set()
-    kinds: set[str] = set()
-    for names in accepted:
-        resources.update(name for name in (names.get("plural"), names.get("singular"), *(names.get("shortNames") or ())) if name)
-        kinds.update(name for name in (names.get("kind"), names.get("listKind")) if name)
-    return Taken(resources=frozenset(resources), kinds=frozenset(kinds))
+def _resources(names: Object) -> list[str]:
+    return [name for name in (names.get("plural"), names.get("singular"), *(names.get("shortNames") or ())) if name]
+
+
+def _kinds(names: Object) -> list[str]:
+    return [name for name in (names.get("kind"), names.get("listKind")) if name]
+
+
+def _subtract(counts: Counter[str], names: Iterable[str]) -> None:
+    for name in names:
+        counts[name] -= 1
+        if not counts[name]:
+            del counts[name]
 
 
 def next_status(definition: Object, names: Taken, now: str) -> Object | None:
@@ -84,7 +111,7 @@ def _accept(asked: Object, accepted: Object, names: Taken) -> tuple[Object, Cond
     def conflict(reason: str, message: str) -> Condition:
         return Condition(conditions.NAMES_ACCEPTED, "False", reason, message)
 
-    def take(field_name: str, reason: str, used: frozenset[str]) -> None:
+    def take(field_name: str, reason: str, used: Container[str]) -> None:
         nonlocal verdict
         name = asked.get(field_name) or ""
         if name != (accepted.get(field_name) or "") and name in used:

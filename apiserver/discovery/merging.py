@@ -32,6 +32,19 @@ class Documents(Protocol):
     async def openapi_v3_document(self, remote: RemoteService) -> bytes: ...
 
 
+class Local(Protocol):
+    """``aggregation.local.LocalServices``."""
+
+    @property
+    def generation(self) -> int: ...
+
+    def __bool__(self) -> bool: ...
+
+    def ranks(self, group: str, version: str) -> tuple[int, int] | None: ...
+
+    def about(self, group: str) -> bool: ...
+
+
 class Remotes(Protocol):
     def __bool__(self) -> bool: ...
 
@@ -42,10 +55,16 @@ class Remotes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extensions:
-    """What other servers add to this one's documents."""
+    """What APIServices change in this server's documents."""
 
     remotes: Remotes
     documents: Documents
+    local: Local
+
+    @property
+    def generation(self) -> int:
+        """Rises with every change."""
+        return self.documents.generation + self.local.generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,71 +75,86 @@ class _Ranked:
     version: str
 
 
-def _ranked(table: ResourceTable, remotes: Iterable[RemoteService]) -> list[_Ranked]:
-    """Each group and version that is served, here or elsewhere."""
+def _ranked(table: ResourceTable, extensions: Extensions, groups: Iterable[str]) -> list[_Ranked]:
+    """Each group and version that is served, here or elsewhere, and listed; of ``groups`` alone."""
     found: dict[tuple[str, str], _Ranked] = {}
-    for group in table.groups():
+    for group in groups:
         for version in table.versions(group):
-            builtin = any(info.builtin for info in table.resources(group, version))
-            ranks = priorities.local_rank(group, version, is_builtin=builtin)
-            found[(group, version)] = _Ranked(*ranks, group, version)
-    for remote in remotes:
+            ranks = extensions.local.ranks(group, version)
+            if ranks is not None:
+                found[(group, version)] = _Ranked(*ranks, group, version)
+    for remote in extensions.remotes.all():
+        if remote.group not in groups:
+            continue
         key = (remote.group, remote.version)
         found[key] = _Ranked(remote.group_priority, remote.version_priority, *key)
     return list(found.values())
 
 
-def group_order(table: ResourceTable, remotes: Iterable[RemoteService]) -> list[str]:
-    """All groups, by the highest rank among each one's versions, then as this server orders its own, the others by name."""
-    own = {group: position for position, group in enumerate(table.groups())}
-    best: dict[str, int] = {}
-    for entry in _ranked(table, remotes):
-        best[entry.group] = max(best.get(entry.group, 0), entry.group_rank)
+class _Listing:
+    """All groups and versions in their order, for one document."""
 
-    def key(group: str) -> tuple[int, int, int, str]:
-        builtin = group in own and table.is_builtin(group)
-        return -best[group], not builtin, own[group] if builtin else 0, group
+    def __init__(self, table: ResourceTable, extensions: Extensions, group: str | None = None) -> None:
+        """``group``: of this one alone."""
+        remotes = {remote.group for remote in extensions.remotes.all()}
+        own = list(table.groups())
+        wanted = {*own, *remotes} if group is None else {group}
+        ranked: dict[str, list[_Ranked]] = {}
+        for entry in _ranked(table, extensions, wanted):
+            ranked.setdefault(entry.group, []).append(entry)
+        self._ranked = ranked
+        self._position = {name: position for position, name in enumerate(own)}
+        self._builtin = {name for name in ranked if name in self._position and table.is_builtin(name)}
 
-    return sorted(best, key=key)
+    def groups(self) -> list[str]:
+        """By the highest rank among each one's versions, then as this server orders its own, the others by name."""
+
+        def key(group: str) -> tuple[int, bool, int, str]:
+            builtin = group in self._builtin
+            best = max(entry.group_rank for entry in self._ranked[group])
+            return -best, not builtin, self._position[group] if builtin else 0, group
+
+        return sorted(self._ranked, key=key)
+
+    def versions(self, group: str) -> list[str]:
+        """The preferred one first."""
+        found = self._ranked.get(group, ())
+        return [entry.version for entry in sorted(found, key=lambda e: priorities.version_order(e.version, e.version_rank))]
+
+    def document(self, group: str) -> Document:
+        versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in self.versions(group)]
+        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-def version_order(table: ResourceTable, remotes: Iterable[RemoteService], group: str) -> list[str]:
-    """The versions of one group, the preferred one first."""
-    found = [entry for entry in _ranked(table, [r for r in remotes if r.group == group]) if entry.group == group]
-    return [entry.version for entry in sorted(found, key=lambda e: priorities.version_order(e.version, e.version_rank))]
-
-
-def _group(table: ResourceTable, remotes: list[RemoteService], group: str) -> Document:
-    versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in version_order(table, remotes, group)]
-    return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+def changes(table: ResourceTable, extensions: Extensions, group: str) -> bool:
+    """Whether ``/apis/<group>`` is to say something else than this server would. Where all of its versions are hidden it does not: then the
+    server's own answer comes through."""
+    remote = any(remote.group == group for remote in extensions.remotes.all())
+    return remote or (extensions.local.about(group) and bool(_Listing(table, extensions, group).versions(group)))
 
 
 def api_group_list(table: ResourceTable, extensions: Extensions) -> Document:
     """``/apis``."""
-    remotes = extensions.remotes.all()
-    groups = [_group(table, remotes, group) for group in group_order(table, remotes) if group]
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+    listing = _Listing(table, extensions)
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [listing.document(group) for group in listing.groups() if group]}
 
 
 def api_group(table: ResourceTable, extensions: Extensions, group: str) -> Document:
-    """``/apis/<group>``. Raises KeyError for a group that is not served."""
-    remotes = [remote for remote in extensions.remotes.all() if remote.group == group]
-    if not group or not (table.versions(group) or remotes):
-        raise KeyError(group)
-    return {"kind": "APIGroup", "apiVersion": "v1", **_group(table, remotes, group)}
+    """``/apis/<group>``, of one that ``changes``."""
+    return {"kind": "APIGroup", "apiVersion": "v1", **_Listing(table, extensions, group).document(group)}
 
 
 def aggregated(table: ResourceTable, extensions: Extensions, local: Document) -> Document:
     """``local``: the document of all groups of this server but the core one."""
-    remotes = extensions.remotes.all()
+    listing = _Listing(table, extensions)
     own = {item["metadata"].get("name", ""): item for item in local["items"]}
     items = []
-    for group in group_order(table, remotes):
+    for group in listing.groups():
         if not group:
             continue
         known = {version["version"]: version for version in own.get(group, {}).get("versions", ())}
         versions = []
-        for version in version_order(table, remotes, group):
+        for version in listing.versions(group):
             remote = extensions.remotes.of_version(group, version)
             versions.append(known[version] if remote is None else _of_remote(extensions, remote))
         items.append({"metadata": {"name": group}, "versions": versions})

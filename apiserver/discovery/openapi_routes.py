@@ -85,7 +85,7 @@ class _Documents:
         return _answer(request, kept, _JSON if as_json else _PROTOBUF, {})
 
     def _generation(self) -> int:
-        return self._table.generation + (0 if self._extensions is None else self._extensions.documents.generation)
+        return self._table.generation + (0 if self._extensions is None else self._extensions.generation)
 
     async def v3_index(self, request: Request) -> Response:
         remotes = merging.openapi(self._extensions)

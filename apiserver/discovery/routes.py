@@ -98,12 +98,12 @@ class _Discovery:
     def __init__(self, table: ResourceTable, extensions: Extensions | None) -> None:
         self._table = table
         self._extensions = extensions
-        self._cache = DocumentCache(lambda: table.generation + (0 if extensions is None else extensions.documents.generation))
+        self._cache = DocumentCache(lambda: table.generation + (0 if extensions is None else extensions.generation))
 
     def _merges(self) -> Extensions | None:
-        """What other servers add; None while there are none."""
+        """What other servers add, and what APIServices say otherwise than this one would; None while there is neither."""
         found = self._extensions
-        return found if found is not None and found.remotes else None
+        return found if found is not None and (found.remotes or found.local) else None
 
     async def api(self, request: Request) -> Response:
         wanted = self._wanted(request, aggregated=True)
@@ -124,7 +124,7 @@ class _Discovery:
     async def group(self, request: Request) -> Response:
         group = request.path_params["group"]
         found = self._merges()
-        if found is not None and any(remote.group == group for remote in found.remotes.all()):
+        if found is not None and merging.changes(self._table, found, group):
             wanted = self._wanted(request, routed=False)
             return self._kept(request, wanted, ("group", group), lambda: merging.api_group(self._table, found, group))
         if not self._table.versions(group):

@@ -50,6 +50,60 @@ async def test_every_built_in_version_has_an_api_service_with_its_priority(api: 
     }
 
 
+async def test_a_deleted_api_service_of_a_built_in_version_hides_it_from_discovery_and_nothing_else(api: Api) -> None:
+    """As a real kube-apiserver does it: not made anew before the next start, and the requests are answered all the same."""
+
+    async def listed(*, aggregated: bool) -> list[str]:
+        if aggregated:
+            items = (await api.get("/apis", headers={"accept": AGGREGATED})).json["items"]
+            return [v["version"] for g in items if g["metadata"]["name"] == "autoscaling" for v in g["versions"]]
+        groups = (await api.get("/apis")).json["groups"]
+        return [v["version"] for g in groups if g["name"] == "autoscaling" for v in g["versions"]]
+
+    before = (await api.get("/apis/autoscaling")).json
+    assert await listed(aggregated=True) == await listed(aggregated=False) == ["v2", "v1"]
+    await api.delete(f"{API_SERVICES}/v2.autoscaling")
+    assert await listed(aggregated=True) == await listed(aggregated=False) == ["v1"]
+    group = (await api.get("/apis/autoscaling")).json
+    assert group["preferredVersion"]["version"] == "v1" and len(group["versions"]) == 1
+    assert (await api.get("/apis/autoscaling/v2")).status == 200
+    assert (await api.get("/apis/autoscaling/v2/horizontalpodautoscalers")).status == 200
+    await api.delete(f"{API_SERVICES}/v1.autoscaling")
+    assert await listed(aggregated=True) == await listed(aggregated=False) == []
+    assert (await api.get("/apis/autoscaling")).json == before, "nobody hides the group's own document any more"
+    again = {"group": "autoscaling", "version": "v2", "groupPriorityMinimum": 17500, "versionPriority": 30}
+    await api.created(API_SERVICES, {"metadata": {"name": "v2.autoscaling"}, "spec": again})
+    assert await listed(aggregated=True) == await listed(aggregated=False) == ["v2"]
+
+
+async def test_the_order_in_discovery_is_that_of_the_stored_priorities(api: Api) -> None:
+    async def order() -> tuple[str, str]:
+        groups = (await api.get("/apis")).json["groups"]
+        return groups[1]["name"], next(g["preferredVersion"]["version"] for g in groups if g["name"] == "autoscaling")
+
+    assert await order() == ("apps", "v2")
+    await api.patch(f"{API_SERVICES}/v1.autoscaling", {"spec": {"groupPriorityMinimum": 19000, "versionPriority": 100}})
+    assert await order() == ("autoscaling", "v1")
+    await api.patch(f"{API_SERVICES}/v1.autoscaling", {"spec": {"groupPriorityMinimum": 17500, "versionPriority": 15}})
+    assert await order() == ("apps", "v2")
+
+
+async def test_the_api_service_of_a_definition_comes_back_when_somebody_deletes_or_changes_it(api: Api) -> None:
+    async def as_it_was() -> bool:
+        found = await api.get(f"{API_SERVICES}/v1.demo.test")
+        return found.status == 200 and found.json["metadata"]["uid"] != uid and found.json["spec"]["versionPriority"] == 100
+
+    uid = ""
+    await api.created(CRDS, definition("v1"))
+    await until(as_it_was)
+    uid = (await api.get(f"{API_SERVICES}/v1.demo.test")).json["metadata"]["uid"]
+    await api.delete(f"{API_SERVICES}/v1.demo.test")
+    await until(as_it_was)
+    uid = ""
+    await api.patch(f"{API_SERVICES}/v1.demo.test", {"spec": {"versionPriority": 7}})
+    await until(as_it_was)
+
+
 async def test_the_versions_of_a_definition_have_one_as_long_as_they_are_served(api: Api) -> None:
     async def names() -> set[str]:
         return {i["metadata"]["name"] for i in (await api.get(API_SERVICES)).json["items"] if "demo.test" in i["metadata"]["name"]}

@@ -10,7 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from apiserver.apiextensions import cleanup, keeper
+from apiserver import upkeep
+from apiserver.apiextensions import cleanup
 from tests.apiserver.api import APPLY, Api
 from tests.apiserver.apiextensions.definitions import condition, definition, established, until, version
 from tests.fakes.webhook_server import WebhookServer, http, serving
@@ -282,7 +283,7 @@ async def test_a_clean_up_that_no_webhook_lets_through_rests_until_its_pause_is_
         attempts.append(name)
         await clean_up(registry, schemas, name, write)
 
-    monkeypatch.setattr(keeper, "PAUSE_SECONDS", 3600.0)
+    monkeypatch.setattr(upkeep, "PAUSE_SECONDS", 3600.0)
     monkeypatch.setattr(cleanup, "clean_up", counted)
     async with defined(api, lambda obj, api_version: {}):
         await api.created(V1, gadget("g", "v1"))

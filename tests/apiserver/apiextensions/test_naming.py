@@ -15,9 +15,16 @@ def definition(names: Object = NAMES, status: Object | None = None, **spec: Any)
     return {"metadata": {"name": "gadgets.demo.test"}, "spec": {"group": "demo.test", "names": names, **spec}, "status": status or {}}
 
 
+def taken(*accepted: Object) -> naming.Taken:
+    names = naming.Taken()
+    for number, each in enumerate(accepted):
+        names.put(f"n{number}.demo.test", each)
+    return names
+
+
 def settled(found: Object, *accepted: Object) -> Object:
     """The definition with the status that it has to have."""
-    status = naming.next_status(found, naming.taken(accepted), NOW)
+    status = naming.next_status(found, taken(*accepted), NOW)
     assert status is not None
     return {**found, "status": status}
 
@@ -33,7 +40,7 @@ def test_fresh_names_are_accepted_and_the_definition_is_established() -> None:
         "NamesAccepted": ("True", "NoConflicts", "no conflicts found"),
         "Established": ("True", "InitialNamesAccepted", "the initial names have been accepted"),
     }
-    assert naming.next_status(done, naming.taken([NAMES]), "2030-01-01T00:00:00Z") is None
+    assert naming.next_status(done, taken(NAMES), "2030-01-01T00:00:00Z") is None
 
 
 def test_of_several_conflicts_the_last_is_told_and_free_names_are_taken() -> None:
@@ -80,3 +87,14 @@ def test_a_definition_of_old_says_that_its_schema_is_not_structural() -> None:
     assert "spec.versions[0].schema.openAPIV3Schema.properties[spec].type: Required value" in message
     mended = {**old, "spec": {**old["spec"], "preserveUnknownFields": False}}
     assert "NonStructuralSchema" not in said(settled(mended, NAMES))
+
+
+def test_a_name_is_free_again_when_the_last_that_has_it_is_gone_or_has_another() -> None:
+    names = taken(NAMES, {**NAMES, "shortNames": ["g"]})
+    names.put("n0.demo.test", {"plural": "others", "kind": "Other"})
+    assert "gadgets" in names.resources and "g" in names.resources and "Gadget" in names.kinds
+    names.remove("n1.demo.test")
+    assert names and set(names.resources) == {"others"} and set(names.kinds) == {"Other"}
+    names.remove("n1.demo.test")
+    names.remove("n0.demo.test")
+    assert not names and not names.resources and not names.kinds
