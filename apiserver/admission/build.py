@@ -40,6 +40,7 @@ from apiserver.admission.webhooks.plugins import MutatingAdmissionWebhook, Valid
 from apiserver.admission.webhooks.world import WebhookWorld
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.authorization.rbac_data import RbacData
+from apiserver.outbound.kubeconfig import NO_USERS
 from apiserver.resources.facts import LAST_MINOR
 
 
@@ -59,6 +60,7 @@ def build_admission_chain(
 ) -> chain.AdmissionChain:
     """``source`` names token volumes; ``policies``: what admission policies look at, None: there are
     none. ``now``: seconds since the epoch. Raises ValueError for unknown plugin names."""
+    users = configuration.webhook_users
     makers: dict[str, Callable[[], AdmissionPlugin]] = {
         "NamespaceLifecycle": lambda: NamespaceLifecycle(getter),
         "LimitRanger": lambda: LimitRanger(getter),
@@ -80,8 +82,8 @@ def build_admission_chain(
         "CertificateSubjectRestriction": CertificateSubjectRestriction,
         "DefaultIngressClass": lambda: DefaultIngressClass(getter),
         "PodTopologyLabels": lambda: PodTopologyLabels(getter, policies.minor if policies is not None else LAST_MINOR),
-        "MutatingAdmissionWebhook": lambda: MutatingAdmissionWebhook(webhooks),
-        "ValidatingAdmissionWebhook": lambda: ValidatingAdmissionWebhook(webhooks),
+        "MutatingAdmissionWebhook": lambda: MutatingAdmissionWebhook(webhooks, users.get("MutatingAdmissionWebhook", NO_USERS)),
+        "ValidatingAdmissionWebhook": lambda: ValidatingAdmissionWebhook(webhooks, users.get("ValidatingAdmissionWebhook", NO_USERS)),
         "ResourceQuota": lambda: ResourceQuota(getter, quota_writer, now, configuration.limited_resources),
     }
     if policies is not None:

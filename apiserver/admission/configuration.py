@@ -1,11 +1,12 @@
 """``--admission-control-config-file``: what plugins are told beyond their flags (apiserver.config.k8s.io AdmissionConfiguration).
 
-Each plugin's part stands in the file itself (``configuration``) or in one of its own (``path``, from the file's directory). PodSecurity and
-ResourceQuota have one here; a part for a plugin that has none, and what nobody asks for, is refused.
+Each plugin's part stands in the file itself (``configuration``) or in one of its own (``path``, from the file's directory). PodSecurity,
+ResourceQuota and the two plugins of webhooks have one here; a part for a plugin that has none, and what nobody asks for, is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from typing import Any
 from apiserver.admission.pod_security import policy
 from apiserver.admission.pod_security.policy import Wanted
 from apiserver.machinery.config_file import ConfigFileError, Section, read_config
+from apiserver.outbound import kubeconfig
+from apiserver.outbound.kubeconfig import NO_USERS, Users
 
 _GROUP = "apiserver.config.k8s.io"
 _VERSIONS = ("v1", "v1beta1", "v1alpha1")
 _POD_SECURITY = "pod-security.admission.config.k8s.io"
+_WEBHOOK_PLUGINS = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,8 @@ class LimitedResource:
 class AdmissionConfiguration:
     pod_security: PodSecurityConfiguration = field(default_factory=PodSecurityConfiguration)
     limited_resources: tuple[LimitedResource, ...] = ()
+    #: as whom webhooks are called, by the plugin that calls them
+    webhook_users: Mapping[str, Users] = field(default_factory=dict)
 
 
 NO_POD_SECURITY = PodSecurityConfiguration()
@@ -54,6 +60,7 @@ def load(file: Path) -> AdmissionConfiguration:
     """Raises ConfigFileError, OSError."""
     root = read_config(file.read_text(encoding="utf-8"), _GROUP, _VERSIONS, "AdmissionConfiguration")
     pod_security, limited = PodSecurityConfiguration(), tuple[LimitedResource, ...]()
+    users: dict[str, Users] = {}
     problems: list[str] = []
     for plugin in root.sections("plugins"):
         name, path, own = plugin.text("name"), plugin.text("path"), plugin.section("configuration")
@@ -65,14 +72,19 @@ def load(file: Path) -> AdmissionConfiguration:
         elif name == "ResourceQuota":
             part = _part(file, path, own, _GROUP, "ResourceQuotaConfiguration", problems)
             limited = _limited(part) if part is not None else limited
+        elif name in _WEBHOOK_PLUGINS:
+            part = _part(file, path, own, _GROUP, "WebhookAdmissionConfiguration", problems)
+            if part is not None:
+                users[name] = _webhook_users(part, problems)
         else:
-            problems.append(f'{plugin.path("name")}: "{name}" has no configuration; PodSecurity and ResourceQuota have one')
+            known = ", ".join(("PodSecurity", "ResourceQuota", *_WEBHOOK_PLUGINS))
+            problems.append(f'{plugin.path("name")}: "{name}" has no configuration; these have one: {known}')
             continue
         if part is not None and part is not own:
             problems += part.problems()
     if problems := root.problems() + problems:
         raise ConfigFileError(problems)
-    return AdmissionConfiguration(pod_security=pod_security, limited_resources=limited)
+    return AdmissionConfiguration(pod_security=pod_security, limited_resources=limited, webhook_users=users)
 
 
 def _part(file: Path, path: str, own: Section | None, group: str, kind: str, problems: list[str]) -> Section | None:
@@ -83,6 +95,20 @@ def _part(file: Path, path: str, own: Section | None, group: str, kind: str, pro
         if api_version not in [f"{group}/{version}" for version in _VERSIONS] or own.text("kind") != kind:
             problems.append(f"{own.path()}: it must be of apiVersion {group}/v1 and kind {kind}")
     return own
+
+
+def _webhook_users(part: Section, problems: list[str]) -> Users:
+    path = Path(part.text("kubeConfigFile"))
+    if not path.is_absolute():
+        problems.append(f"{part.path('kubeConfigFile')}: must be an absolute file path")
+        return NO_USERS
+    try:
+        return kubeconfig.load_users(path)
+    except OSError as error:
+        problems.append(f"{part.path('kubeConfigFile')}: {path}: {error.strerror}")
+    except kubeconfig.KubeconfigError as error:
+        problems.append(f"{part.path('kubeConfigFile')}: {path}: {error}")
+    return NO_USERS
 
 
 def _pod_security(part: Section, problems: list[str]) -> PodSecurityConfiguration:

@@ -35,11 +35,10 @@ class AuditEndpoint:
         import aiohttp
 
         endpoint, context = self._file.current()
-        headers = {"User-Agent": USER_AGENT, "Content-Type": "application/json"}
-        if endpoint.authorization:
-            headers["Authorization"] = endpoint.authorization
-        elif endpoint.token_file is not None:
-            headers["Authorization"] = f"Bearer {endpoint.token_file.read_text(encoding='utf-8').strip()}"
+        try:
+            headers = {"User-Agent": USER_AGENT, "Content-Type": "application/json", **endpoint.credentials.headers()}
+        except kubeconfig.KubeconfigError as error:
+            raise OutboundError(str(error), passing=True) from error
         if self._session is None:
             self._session = aiohttp.ClientSession(trust_env=False, auto_decompress=False, timeout=aiohttp.ClientTimeout(total=None))
         name = endpoint.server_name or None

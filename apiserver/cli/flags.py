@@ -202,7 +202,9 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     access.add_argument("--enable-admission-plugins", type=names, action=Accumulate, default=(), help="plugins besides the default ones")
     access.add_argument("--disable-admission-plugins", type=names, action=Accumulate, default=(), help="default plugins to leave out")
-    access.add_argument("--admission-control-config-file", type=Path, help="AdmissionConfiguration, of PodSecurity and ResourceQuota")
+    access.add_argument(
+        "--admission-control-config-file", type=Path, help="AdmissionConfiguration, of PodSecurity, ResourceQuota, webhooks"
+    )
     access.add_argument(
         "--service-url",
         type=names,

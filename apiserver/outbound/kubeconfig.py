@@ -9,6 +9,7 @@ import os
 import ssl
 import tempfile
 import urllib.parse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from apiserver.machinery import config_file
 
 #: of a kubeconfig file; those of large fleets have some hundred KiB
 FILE_BYTES_MAX = 4 * 1024 * 1024
+HTTPS_PORT = 443
 
 
 class KubeconfigError(ValueError):
@@ -24,17 +26,50 @@ class KubeconfigError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """How this server says who it is. ``authorization``: the header to send, "" for none."""
+
+    certificate: bytes = b""
+    key: bytes = b""
+    authorization: str = ""
+    token_file: Path | None = None
+
+    def headers(self) -> dict[str, str]:
+        """The file of a token is read each time: tokens rotate. Raises KubeconfigError where it cannot be."""
+        if self.authorization:
+            return {"Authorization": self.authorization}
+        if self.token_file is None:
+            return {}
+        try:
+            return {"Authorization": f"Bearer {self.token_file.read_text(encoding='utf-8').strip()}"}
+        except OSError as error:
+            raise KubeconfigError(f"the token file of its user cannot be read: {error.strerror}") from error
+
+    def present(self, context: ssl.SSLContext) -> None:
+        """Let ``context`` show the certificate, if there is one. Raises KubeconfigError."""
+        if not self.certificate:
+            return
+        try:
+            _load_chain(context, self.certificate, self.key)
+        except (ssl.SSLError, ValueError) as error:
+            raise KubeconfigError(f"its certificates cannot be used: {error}") from error
+
+    def __repr__(self) -> str:
+        return "Credentials()"  # never what is in them
+
+
+NO_CREDENTIALS = Credentials()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """``authorization``: the header to send, "" for none. ``server_name``: what the certificate is checked against, "" for the URL's."""
+    """``server_name``: what the certificate is checked against, "" for the URL's."""
 
     url: str
     ca: bytes = b""
     insecure: bool = False
     server_name: str = ""
-    certificate: bytes = b""
-    key: bytes = b""
-    authorization: str = ""
-    token_file: Path | None = None
+    credentials: Credentials = NO_CREDENTIALS
 
     def ssl_context(self) -> ssl.SSLContext:
         """Raises KubeconfigError for certificates that cannot be used."""
@@ -44,31 +79,53 @@ class Endpoint:
             context.verify_flags &= ~ssl.VERIFY_X509_STRICT
             if self.insecure:
                 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            if self.certificate:
-                _load_chain(context, self.certificate, self.key)
         except (ssl.SSLError, ValueError) as error:
             raise KubeconfigError(f"its certificates cannot be used: {error}") from error
+        self.credentials.present(context)
         return context
 
-    def __repr__(self) -> str:
-        return f"Endpoint({self.url})"  # never the credentials
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Credentials by the servers that they are for: users of a kubeconfig whose names are ``HOST:PORT``, ``HOST`` (of port 443),
+    ``*.DOMAIN`` with or without a port, or ``*``; else those of the current context (as ``kubeConfigFile`` of WebhookAdmissionConfiguration
+    says them)."""
+
+    by_name: Mapping[str, Credentials]
+    otherwise: Credentials = NO_CREDENTIALS
+
+    def of(self, host: str, port: int) -> Credentials:
+        targets = [f"{host}:{port}", host] if port == HTTPS_PORT else [f"{host}:{port}"]
+        for target in targets:
+            parts = target.split(".")
+            for name in (target, *("*." + ".".join(parts[cut:]) for cut in range(1, len(parts)))):
+                if name in self.by_name:
+                    return self.by_name[name]
+        return self.by_name.get("*", self.otherwise)
+
+
+NO_USERS = Users({})
 
 
 def load(path: Path) -> Endpoint:
     """Raises OSError, KubeconfigError."""
-    if path.stat().st_size > FILE_BYTES_MAX:
-        raise KubeconfigError(f"the file has more than {FILE_BYTES_MAX} bytes")
-    return parse(path.read_text(encoding="utf-8"), path.parent)
+    return parse(_read(path), path.parent)
+
+
+def load_users(path: Path) -> Users:
+    """Raises OSError, KubeconfigError."""
+    config = _config(_read(path))
+    users = config.get("users")
+    names = [user.get("name") for user in users if isinstance(user, dict)] if isinstance(users, list) else []
+    by_name = {str(name): _credentials(_named(config, "users", name, "user"), path.parent) for name in names}
+    current = config.get("current-context")
+    user_name = _named(config, "contexts", current, "context").get("user") if current else None
+    return Users(by_name, by_name.get(str(user_name), NO_CREDENTIALS))
 
 
 def parse(text: str, directory: Path) -> Endpoint:
     """Raises OSError, KubeconfigError."""
-    try:
-        config = config_file.load_yaml(text)
-    except config_file.ConfigFileError as error:
-        raise KubeconfigError("it is no YAML") from error
-    if not isinstance(config, dict):
-        raise KubeconfigError("it is no kubeconfig")
+    config = _config(text)
     current = config.get("current-context")
     if current:
         context = _named(config, "contexts", current, "context")
@@ -76,31 +133,54 @@ def parse(text: str, directory: Path) -> Endpoint:
     else:
         raise KubeconfigError("it has no current-context")
     cluster = _named(config, "clusters", cluster_name, "cluster")
-    user = _named(config, "users", user_name, "user") if user_name else {}
-    for unknown in ("exec", "auth-provider"):
-        if user.get(unknown):
-            raise KubeconfigError(f"its user has {unknown}, which a server does not run")
     url = str(cluster.get("server") or "")
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise KubeconfigError("its cluster has no server URL")
-    token_file = user.get("tokenFile")
     endpoint = Endpoint(
         url=url,
         ca=_content(cluster, "certificate-authority", directory),
         insecure=bool(cluster.get("insecure-skip-tls-verify")),
         server_name=str(cluster.get("tls-server-name") or ""),
+        credentials=_credentials(_named(config, "users", user_name, "user"), directory) if user_name else NO_CREDENTIALS,
+    )
+    if endpoint.insecure and endpoint.ca:
+        raise KubeconfigError("its cluster has a certificate authority and insecure-skip-tls-verify")
+    endpoint.ssl_context()
+    return endpoint
+
+
+def _read(path: Path) -> str:
+    if path.stat().st_size > FILE_BYTES_MAX:
+        raise KubeconfigError(f"the file has more than {FILE_BYTES_MAX} bytes")
+    return path.read_text(encoding="utf-8")
+
+
+def _config(text: str) -> dict[str, Any]:
+    try:
+        config = config_file.load_yaml(text)
+    except config_file.ConfigFileError as error:
+        raise KubeconfigError("it is no YAML") from error
+    if not isinstance(config, dict):
+        raise KubeconfigError("it is no kubeconfig")
+    return config
+
+
+def _credentials(user: dict[str, Any], directory: Path) -> Credentials:
+    for unknown in ("exec", "auth-provider"):
+        if user.get(unknown):
+            raise KubeconfigError(f"its user has {unknown}, which a server does not run")
+    token_file = user.get("tokenFile")
+    found = Credentials(
         certificate=_content(user, "client-certificate", directory),
         key=_content(user, "client-key", directory),
         authorization=_authorization(user),
         token_file=directory / str(token_file) if token_file else None,
     )
-    if endpoint.insecure and endpoint.ca:
-        raise KubeconfigError("its cluster has a certificate authority and insecure-skip-tls-verify")
-    if bool(endpoint.certificate) != bool(endpoint.key):
+    if bool(found.certificate) != bool(found.key):
         raise KubeconfigError("its user has a client certificate without a key, or a key without one")
-    endpoint.ssl_context()
-    return endpoint
+    found.present(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    return found
 
 
 def _named(config: dict[str, Any], field: str, name: Any, inner: str) -> dict[str, Any]:

@@ -29,12 +29,8 @@ class ReviewEndpoint:
 
     async def __call__(self, review: dict[str, Any]) -> Any:
         endpoint, context = self._file.current()
-        headers: dict[str, str] = {}
-        if endpoint.authorization:
-            headers["Authorization"] = endpoint.authorization
-        elif endpoint.token_file is not None:
-            try:
-                headers["Authorization"] = f"Bearer {endpoint.token_file.read_text(encoding='utf-8').strip()}"
-            except OSError as error:
-                raise OutboundError(f"the token file of its user cannot be read: {error.strerror}") from error
+        try:
+            headers = endpoint.credentials.headers()
+        except kubeconfig.KubeconfigError as error:
+            raise OutboundError(str(error)) from error
         return await self._client.post(endpoint.url, review, context, headers=headers, server_name=endpoint.server_name)

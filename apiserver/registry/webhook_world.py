@@ -14,6 +14,7 @@ from apiserver.long_runs import patiently
 from apiserver.machinery import names
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.interface import StoredObject
+from apiserver.outbound.kubeconfig import NO_USERS, Users
 from apiserver.registry.registry import CachedObjects, Registry
 from apiserver.registry.served_objects import ServedObjects
 from apiserver.resources.resource_info import ResourceInfo
@@ -36,15 +37,16 @@ class WebhookCalls:
         self._source = source
         self._client: WebhookClient | None = None
 
-    async def call(self, config: Mapping[str, Any], body: bytes, timeout_seconds: float) -> bytes:
-        """POST to what a ``clientConfig`` names. Raises ``webhooks.client.CallError``."""
+    async def call(self, config: Mapping[str, Any], body: bytes, timeout_seconds: float, users: Users = NO_USERS) -> bytes:
+        """POST to what a ``clientConfig`` names, as the one of ``users`` that is for it. Raises ``webhooks.client.CallError``."""
         from apiserver.webhooks import client
         from apiserver.webhooks.addresses import ServiceAddresses
 
         if self._client is None:
             addresses = ServiceAddresses(self._cached, self._given, self._source)
             self._client = client.WebhookClient(addresses.resolve, _USER_AGENT)
-        return await self._client.post(client.client_config(config), body, timeout_seconds)
+        called = client.client_config(config)
+        return await self._client.post(called, body, timeout_seconds, users.of(called.host, called.port))
 
     async def close(self) -> None:
         if self._client is not None:
@@ -119,8 +121,8 @@ class RegistryWebhooks:
 
         return evaluate
 
-    async def call(self, config: dict[str, Any], body: bytes, timeout_seconds: float) -> bytes:
-        return await self._calls.call(config, body, timeout_seconds)
+    async def call(self, config: dict[str, Any], body: bytes, timeout_seconds: float, users: Users) -> bytes:
+        return await self._calls.call(config, body, timeout_seconds, users)
 
     def new_uid(self) -> str:
         return names.new_uid(self._source)

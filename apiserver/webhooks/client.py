@@ -24,6 +24,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
+from apiserver.outbound.kubeconfig import HTTPS_PORT, NO_CREDENTIALS, Credentials, KubeconfigError
 from apiserver.outbound.service_endpoints import Place, UnresolvedError
 from apiserver.webhooks import wording
 
@@ -37,7 +38,6 @@ CONTEXTS_MAX = 200
 CONNECTIONS_PER_HOST_MAX = 256
 #: A webhook that was not called for so long is connected to anew.
 KEEP_ALIVE_SECONDS = 30.0
-HTTPS_PORT = 443
 
 _SERVICE_SUFFIX = ".svc"
 
@@ -60,6 +60,10 @@ class ClientConfig:
     @property
     def host(self) -> str:
         return urlsplit(self.url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.url).port or HTTPS_PORT
 
 
 def client_config(said: Mapping[str, Any]) -> ClientConfig:
@@ -85,7 +89,7 @@ class WebhookClient:
     """Made inside a running loop. ``close`` at its end."""
 
     def __init__(self, resolve: Resolve, user_agent: str) -> None:
-        self._contexts: OrderedDict[str, ssl.SSLContext] = OrderedDict()
+        self._contexts: OrderedDict[tuple[str, bytes], ssl.SSLContext] = OrderedDict()
         connector = aiohttp.TCPConnector(
             resolver=_Resolver(resolve),
             use_dns_cache=False,
@@ -107,29 +111,33 @@ class WebhookClient:
     async def close(self) -> None:
         await self._session.close()
 
-    async def post(self, config: ClientConfig, body: bytes, timeout_seconds: float) -> bytes:
+    async def post(self, config: ClientConfig, body: bytes, timeout_seconds: float, credentials: Credentials = NO_CREDENTIALS) -> bytes:
         """The body of the answer. Raises CallError."""
         url = called_url(config.url, timeout_seconds)
         try:
             async with asyncio.timeout(timeout_seconds):
                 reused: list[bool] = []
                 try:
-                    return await self._post(url, config, body, reused)
+                    return await self._post(url, config, body, credentials, reused)
                 except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
                     if not reused:
                         raise
                 # a connection that was kept was closed at the other end meanwhile, by a restart most likely: that is no answer
-                return await self._post(url, config, body, [])
+                return await self._post(url, config, body, credentials, [])
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise CallError(f'Post "{url}": {wording.transport(error, config.host)}') from error
 
-    async def _post(self, url: str, config: ClientConfig, body: bytes, reused: list[bool]) -> bytes:
+    async def _post(self, url: str, config: ClientConfig, body: bytes, credentials: Credentials, reused: list[bool]) -> bytes:
         """``reused`` gets an entry where the connection is one that was kept."""
+        try:
+            headers = {"Content-Type": "application/json", **credentials.headers()}
+        except KubeconfigError as error:
+            raise CallError(str(error)) from error
         async with self._session.post(
             URL(url, encoded=True),
             data=body,
-            headers={"Content-Type": "application/json"},
-            ssl=self._context(config.ca_bundle),
+            headers=headers,
+            ssl=self._context(config.ca_bundle, credentials),
             timeout=_NO_TIMEOUT,
             allow_redirects=False,
             trace_request_ctx=reused,
@@ -142,14 +150,17 @@ class WebhookClient:
                 raise CallError(f"0-length response with status code: {answer.status} and content type: {media_type}")
             return content
 
-    def _context(self, ca_bundle: str) -> ssl.SSLContext:
-        found = self._contexts.get(ca_bundle)
+    def _context(self, ca_bundle: str, credentials: Credentials) -> ssl.SSLContext:
+        """Connections are kept by it: what was authenticated by one certificate is used by nobody else."""
+        key = (ca_bundle, credentials.certificate)
+        found = self._contexts.get(key)
         if found is None:
-            found = self._contexts[ca_bundle] = tls_context(ca_bundle)
+            found = self._contexts[key] = tls_context(ca_bundle)
+            credentials.present(found)
             if len(self._contexts) > CONTEXTS_MAX:
                 self._contexts.popitem(last=False)
         else:
-            self._contexts.move_to_end(ca_bundle)
+            self._contexts.move_to_end(key)
         return found
 
 

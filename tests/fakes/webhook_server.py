@@ -74,12 +74,14 @@ class Authority:
 
 
 class WebhookServer:
-    """``asked`` keeps path and body of each request, ``connections`` counts them."""
+    """``asked`` keeps path and body of each request, ``came_as`` the Authorization header of each and the common name of the certificate
+    that was shown ("" for none), ``connections`` counts them."""
 
     def __init__(self, port: int, authority: Authority) -> None:
         self.port = port
         self.authority = authority
         self.asked: list[tuple[str, Any]] = []
+        self.came_as: list[tuple[str, str]] = []
         self.connections = 0
         self.open: set[asyncio.StreamWriter] = set()
 
@@ -102,6 +104,16 @@ class WebhookServer:
         return [body["request"] for _, body in self.asked]
 
 
+def _header(head: str, name: str) -> str:
+    lines = (line.partition(":") for line in head.split("\r\n"))
+    return next((value.strip() for key, _, value in lines if key.lower() == name), "")
+
+
+def _common_name(writer: asyncio.StreamWriter) -> str:
+    shown = writer.get_extra_info("peercert") or {}
+    return next((value for part in shown.get("subject", ()) for key, value in part if key == "commonName"), "")
+
+
 AUTHORITY = Authority()
 
 
@@ -121,6 +133,7 @@ async def serving(respond: Respond, *names: str, context: ssl.SSLContext | None 
                 length = next(int(line.split(":")[1]) for line in head.split("\r\n") if line.lower().startswith("content-length"))
                 body = await reader.readexactly(length)
                 path = head.split(" ")[1]
+                found.came_as.append((_header(head, "authorization"), _common_name(writer)))
                 found.asked.append((path, orjson.loads(body)))
                 writer.write(await respond(path, body, writer))
                 await writer.drain()

@@ -12,6 +12,7 @@ from apiserver.admission.interfaces import AdmissionAttributes
 from apiserver.admission.webhooks.world import Conditions
 from apiserver.machinery import objects
 from apiserver.machinery.objects import Object
+from apiserver.outbound.kubeconfig import Users
 from apiserver.registry import conversion
 from apiserver.resources.resource_info import ResourceInfo
 from apiserver.resources.table import ResourceTable
@@ -61,7 +62,7 @@ class FakeWebhookWorld:
 
         return evaluate
 
-    async def call(self, config: dict[str, Any], body: bytes, timeout_seconds: float) -> bytes:
+    async def call(self, config: dict[str, Any], body: bytes, timeout_seconds: float, users: Users) -> bytes:
         review = orjson.loads(body)
         self.asked.append((config["url"], review["request"]))
         answer = self.answers[config["url"]](review["request"])

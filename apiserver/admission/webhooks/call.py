@@ -51,7 +51,7 @@ async def call(
     uid = world.new_uid()
     question = review.request(hook.review_version, uid, attributes, seen, new, old)
     try:
-        body = await world.call(hook.client_config, question, hook.timeout_seconds)
+        body = await world.call(hook.client_config, question, hook.timeout_seconds, hook.users)
         answer = review.read(body, hook.review_version, uid, mutating=mutating)
     except CallError as error:
         raise HookFailedError(hook, f"failed to call webhook: {error}") from error

@@ -12,6 +12,7 @@ from apiserver.admission.rule_matching import Matcher
 from apiserver.admission.webhooks.world import ConditionError, Conditions, WebhookWorld
 from apiserver.machinery import labels, status
 from apiserver.machinery.objects import Object
+from apiserver.outbound.kubeconfig import Users
 from apiserver.resources.resource_info import ResourceInfo
 
 TIMEOUT_SECONDS_DEFAULT = 10
@@ -29,6 +30,7 @@ class Hook:
     configuration: str
     name: str
     client_config: dict[str, Any]
+    users: Users
     matcher: Matcher
     ignores_failures: bool
     timeout_seconds: int
@@ -74,11 +76,11 @@ async def in_version(attributes: AdmissionAttributes, to: ResourceInfo, world: W
 class Hooks:
     """Of all configurations of one kind, by the configurations' names and then as they stand in them."""
 
-    def __init__(self, configurations: Mapping[str, Object], world: WebhookWorld) -> None:
+    def __init__(self, configurations: Mapping[str, Object], world: WebhookWorld, users: Users) -> None:
         self._world = world
         found: list[Hook] = []
         for name in sorted(configurations):
-            found += _of_configuration(name, configurations[name], world, len(found))
+            found += _of_configuration(name, configurations[name], world, users, len(found))
         self._all = tuple(found)
         self._generation = -1
         self._concerned: dict[tuple[Operation, str, str, str], tuple[Hook, ...]] = {}
@@ -100,17 +102,17 @@ class Hooks:
         return found
 
 
-def _of_configuration(configuration: str, stored: Object, world: WebhookWorld, first: int) -> list[Hook]:
+def _of_configuration(configuration: str, stored: Object, world: WebhookWorld, users: Users, first: int) -> list[Hook]:
     found: list[Hook] = []
     seen: dict[str, int] = {}
     for said in stored.get("webhooks") or ():
         name = said.get("name") or ""
         count = seen[name] = seen.get(name, -1) + 1
-        found.append(_hook(f"{configuration}/{name}/{count}", first + len(found), configuration, name, said, world))
+        found.append(_hook(f"{configuration}/{name}/{count}", first + len(found), configuration, name, said, world, users))
     return found
 
 
-def _hook(id: str, position: int, configuration: str, name: str, said: dict[str, Any], world: WebhookWorld) -> Hook:
+def _hook(id: str, position: int, configuration: str, name: str, said: dict[str, Any], world: WebhookWorld, users: Users) -> Hook:
     conditions = said.get("matchConditions")
     return Hook(
         id=id,
@@ -118,6 +120,7 @@ def _hook(id: str, position: int, configuration: str, name: str, said: dict[str,
         configuration=configuration,
         name=name,
         client_config=said.get("clientConfig") or {},
+        users=users,
         matcher=_matcher(said),
         ignores_failures=said.get("failurePolicy") == "Ignore",
         timeout_seconds=said.get("timeoutSeconds") or TIMEOUT_SECONDS_DEFAULT,

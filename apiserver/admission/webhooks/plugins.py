@@ -9,6 +9,7 @@ from apiserver.admission.interfaces import AdmissionAttributes, Operation
 from apiserver.admission.plugin import Plugin
 from apiserver.admission.webhooks.world import WebhookWorld
 from apiserver.machinery.objects import Object
+from apiserver.outbound.kubeconfig import NO_USERS, Users
 from apiserver.resources.resource_info import ResourceInfo
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ class _WebhookPlugin(Plugin):
     #: of the configurations
     resource: ClassVar[str]
 
-    def __init__(self, world: WebhookWorld) -> None:
+    def __init__(self, world: WebhookWorld, users: Users = NO_USERS) -> None:
+        """``users``: as whom webhooks are called."""
         self._world = world
+        self._users = users
         self._configurations: dict[str, Object] = {}
         self._hooks: Hooks | None = None
         world.observe(self.resource, self._changed)
@@ -43,7 +46,7 @@ class _WebhookPlugin(Plugin):
         if hooks is None:
             from apiserver.admission.webhooks.hooks import Hooks
 
-            hooks = self._hooks = Hooks(self._configurations, self._world)
+            hooks = self._hooks = Hooks(self._configurations, self._world, self._users)
         return hooks.concerned(attributes)
 
 

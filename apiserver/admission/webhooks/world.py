@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from apiserver.admission.interfaces import AdmissionAttributes, ObjectGetter
 from apiserver.machinery.objects import Object
+from apiserver.outbound.kubeconfig import Users
 from apiserver.resources.resource_info import ResourceInfo
 
 #: Whether the conditions hold of a request, given as it came and as the webhook sees it. Raises ``ConditionError`` where they cannot be
@@ -42,7 +43,7 @@ class WebhookWorld(Protocol):
     def compile_conditions(self, conditions: Sequence[dict[str, Any]], name: str) -> Conditions:
         """Of a webhook's ``matchConditions``; ``name`` is the webhook's."""
 
-    async def call(self, config: dict[str, Any], body: bytes, timeout_seconds: float) -> bytes:
-        """POST to what a ``clientConfig`` names. Raises ``webhooks.client.CallError``."""
+    async def call(self, config: dict[str, Any], body: bytes, timeout_seconds: float, users: Users) -> bytes:
+        """POST to what a ``clientConfig`` names, as the one of ``users`` that is for it. Raises ``webhooks.client.CallError``."""
 
     def new_uid(self) -> str: ...
