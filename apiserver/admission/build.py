@@ -27,6 +27,7 @@ from apiserver.admission.plugins.node_restriction import NodeRestriction
 from apiserver.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from apiserver.admission.plugins.pod_security import PodSecurity
 from apiserver.admission.plugins.pod_topology_labels import PodTopologyLabels
+from apiserver.admission.plugins.policy_references import PolicyReferences
 from apiserver.admission.plugins.priority import Priority
 from apiserver.admission.plugins.privilege_escalation import PrivilegeEscalation
 from apiserver.admission.plugins.resource_quota import QuotaStatusWriter, ResourceQuota
@@ -89,5 +90,8 @@ def build_admission_chain(
     if policies is not None:
         makers["MutatingAdmissionPolicy"] = lambda: MutatingAdmissionPolicy(policies, authorizer)
         makers["ValidatingAdmissionPolicy"] = lambda: ValidatingAdmissionPolicy(policies, authorizer)
+    always: list[AdmissionPlugin] = [PrivilegeEscalation(authorizer, rbac)]
+    if policies is not None:
+        always.append(PolicyReferences(authorizer, policies))
     chosen = [makers[name]() for name in chain.enabled_plugins(enable, disable) if name in makers]
-    return chain.AdmissionChain([*chosen, PrivilegeEscalation(authorizer, rbac)])
+    return chain.AdmissionChain([*chosen, *always])

@@ -85,6 +85,7 @@ def _default_match(match: Object | None) -> None:
 class PolicyStrategy(Strategy):
     has_generation = True
     standard_finalizers = False
+    allow_unconditional_update = False
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -108,7 +109,10 @@ class ValidatingAdmissionPolicyStrategy(PolicyStrategy):
         return admission_policies.validating_policy(obj, _minor(context))
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return admission_policies.validating_policy(new, _minor(context))
+        return admission_policies.validating_policy(new, _minor(context), old)
+
+    def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        return admission_policies.policy_status(new)
 
 
 class MutatingAdmissionPolicyStrategy(PolicyStrategy):
@@ -116,12 +120,13 @@ class MutatingAdmissionPolicyStrategy(PolicyStrategy):
         return admission_policies.mutating_policy(obj, _minor(context))
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
-        return admission_policies.mutating_policy(new, _minor(context))
+        return admission_policies.mutating_policy(new, _minor(context), old)
 
 
 class PolicyBindingStrategy(Strategy):
     has_generation = True
     standard_finalizers = False
+    allow_unconditional_update = False
     validating: ClassVar[bool] = True
 
     def default(self, obj: Object) -> None:
