@@ -40,6 +40,10 @@ Close = Callable[[], Awaitable[None]]
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 #: of Kubernetes 1.NN, the first in which nodes must say which pods they list (AuthorizeNodeWithSelectors)
 NODE_SELECTORS_MINOR = 32
+#: in which a certificate may tell the uid of its user (AllowParsingUserUIDFromCertAuth)
+CERTIFICATE_UID_MINOR = 33
+#: in which impersonation may be allowed for some requests only (ConstrainedImpersonation)
+CONSTRAINED_IMPERSONATION_MINOR = 36
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,7 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
     if config.request_header is not None:
         requests.append(_request_header(config.request_header))
     if config.client_ca_file is not None:
-        requests.append(_certificates(config.client_ca_file))
+        requests.append(_certificates(config.client_ca_file, with_uid=registry.table.minor >= CERTIFICATE_UID_MINOR))
     requests.append(BearerTokenAuthenticator(union))
     rbac = RbacData()
     authorizer, modes = _authorizer(config, registry, rbac, closing)
@@ -144,9 +148,9 @@ def service_account_keys(paths: Sequence[Path]) -> list[service_account.PublicKe
     return [key for path in paths for key in service_account.load_public_keys(path.read_bytes())]
 
 
-def _certificates(path: Path) -> X509Authenticator:
+def _certificates(path: Path, *, with_uid: bool = False) -> X509Authenticator:
     authorities = tls.client_authorities(path)
-    return X509Authenticator(authorities.current(), time.time, authorities.current)
+    return X509Authenticator(authorities.current(), time.time, authorities.current, with_uid=with_uid)
 
 
 def _request_header(config: RequestHeaderConfig) -> RequestAuthenticator:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 #: key of the ASGI scope under which the server puts the client's DER certificate, unverified
 PEER_CERTIFICATE_KEY = "sampan.peer_certificate"
+#: under which it puts the further certificates that the client sent along, a tuple
+PEER_INTERMEDIATES_KEY = "sampan.peer_intermediates"
 #: under which it puts a function without arguments that ends the connection at once
 CUT_KEY = "sampan.cut"
 #: under which it puts one that tells whether the client is gone
@@ -75,6 +77,7 @@ class HandlerChain:
         auditor: Auditor | None = None,
         catch_up: Callable[[], Awaitable[bool]] | None = None,
         is_passed_on: Callable[[RequestInfo], bool] = lambda info: False,
+        constrained_impersonation: bool = False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """``now``: a monotonic clock in seconds. ``catch_up`` brings what authenticator and authorizer look at up to date, and answers
@@ -85,7 +88,7 @@ class HandlerChain:
         self._resolve = resolve
         self._deadline = Deadline(request_timeout_seconds)
         self._authentication = Authentication(authenticator)
-        self._impersonation = Impersonation(authorizer)
+        self._impersonation = Impersonation(authorizer, constrained=constrained_impersonation)
         self._flow_control = flow_control
         self._authorization = Authorization(authorizer)
         self._observer = observer
@@ -115,6 +118,7 @@ class HandlerChain:
             audit_id=audit_id_of(headers),
             received_at=self._now(),
             peer_certificate=scope.get(PEER_CERTIFICATE_KEY),
+            peer_intermediates=scope.get(PEER_INTERMEDIATES_KEY, ()),
             raw_headers=scope["headers"],
         )
         scope[SCOPE_KEY] = context
@@ -295,6 +299,7 @@ def build_handler_chain(
     auditor: Auditor | None = None,
     catch_up: Callable[[], Awaitable[bool]] | None = None,
     is_passed_on: Callable[[RequestInfo], bool] = lambda info: False,
+    constrained_impersonation: bool = False,
 ) -> HandlerChain:
     """The chain in front of ``handler``, which is called with ``scope["sampan"]`` filled and may raise ``StatusError``. The maxima are for
     where there is no ``flow_control``."""
@@ -309,4 +314,5 @@ def build_handler_chain(
         auditor=auditor,
         catch_up=catch_up,
         is_passed_on=is_passed_on,
+        constrained_impersonation=constrained_impersonation,
     )

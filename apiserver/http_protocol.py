@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from apiserver.aggregation.tunnel import TAKE_OVER_KEY
-from apiserver.handler_chain import CUT_KEY, GONE_KEY, PEER_CERTIFICATE_KEY
+from apiserver.handler_chain import CUT_KEY, GONE_KEY, PEER_CERTIFICATE_KEY, PEER_INTERMEDIATES_KEY
 from apiserver.handlers.watch import WRITE_CHUNK_KEY
 from apiserver.http_exchange import STATUS_LINES, Exchange, name_start
 from apiserver.machinery import status
@@ -56,6 +56,7 @@ class ApiProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._peer_certificate: bytes | None = None
+        self._peer_intermediates: tuple[bytes, ...] = ()
         self._head_timer: asyncio.TimerHandle | None = None
         self._in_head = True
         self._head_bytes = 0
@@ -73,6 +74,8 @@ class ApiProtocol(HttpToolsProtocol):
         tls = transport.get_extra_info("ssl_object")
         if tls is not None:
             self._peer_certificate = tls.getpeercert(binary_form=True)
+            if self._peer_certificate is not None:
+                self._peer_intermediates = _intermediates(tls)
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -155,6 +158,7 @@ class ApiProtocol(HttpToolsProtocol):
             "raw_path": raw_path,
             "query_string": query,
             PEER_CERTIFICATE_KEY: self._peer_certificate,
+            PEER_INTERMEDIATES_KEY: self._peer_intermediates,
             WRITE_CHUNK_KEY: self.write_chunk,
             CUT_KEY: self.cut,
             GONE_KEY: self.transport.is_closing,
@@ -298,6 +302,18 @@ class ApiProtocol(HttpToolsProtocol):
 
 
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
+
+
+def _intermediates(connection: Any) -> tuple[bytes, ...]:
+    """What the client of a TLS connection sent along with its certificate, DER, unverified."""
+    if hasattr(connection, "get_unverified_chain"):
+        chain = connection.get_unverified_chain()
+    else:
+        # what Python 3.13 makes public is there since 3.10
+        import _ssl
+
+        chain = [each.public_bytes(_ssl.ENCODING_DER) for each in connection._sslobj.get_unverified_chain() or ()]
+    return tuple(chain[1:])
 
 
 class HttpListener:

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from apiserver import embedded_store, garbage_collection, health, metrics, store_door, tls
-from apiserver.access import Access, build_access
+from apiserver.access import CONSTRAINED_IMPERSONATION_MINOR, Access, build_access
 from apiserver.admission import configuration as admission_configuration
 from apiserver.admission.build import build_admission_chain
 from apiserver.admission.configuration import AdmissionConfiguration
@@ -196,6 +196,7 @@ class ApiServer:
             authorizer=self.access.authorizer,
             catch_up=self.objects.source.catch_up,
             flow_control=self._flow_control(),
+            constrained_impersonation=self.table.minor >= CONSTRAINED_IMPERSONATION_MINOR,
             is_passed_on=(lambda info: False) if passed_on is None else passed_on.takes,
             request_timeout_seconds=config.request_timeout_seconds,
             observer=self.metrics,

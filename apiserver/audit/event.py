@@ -111,6 +111,8 @@ class AuditEvent:
         }
         if context.original_user is not None and context.user is not None and stage is not Stage.REQUEST_RECEIVED:
             event["impersonatedUser"] = _user(context.user)
+            if context.impersonation_constraint:
+                event["authenticationMetadata"] = {"impersonationConstraint": context.impersonation_constraint}
         sources = source_ips(context.headers, self.source)
         if sources:
             event["sourceIPs"] = sources

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from apiserver.authentication.interfaces import AuthenticationError
-from apiserver.authentication.user import UserInfo
+from apiserver.authentication.user import UserInfo, unescaped_extra_key
 from apiserver.request.request_context import RequestContext
 
 #: names and groups that one request may carry; a user of a large directory is in some hundred groups
@@ -30,8 +29,11 @@ class HeaderNames:
 
 
 class RequestHeaderAuthenticator:
-    def __init__(self, verify: Callable[[bytes], UserInfo | None], allowed_names: Sequence[str], names: HeaderNames) -> None:
-        """``verify`` answers who a certificate (DER) of a proxy names and raises AuthenticationError for other certificates."""
+    def __init__(
+        self, verify: Callable[[bytes, Sequence[bytes]], UserInfo | None], allowed_names: Sequence[str], names: HeaderNames
+    ) -> None:
+        """``verify`` answers who a certificate (DER, and those sent along with it) of a proxy names and raises AuthenticationError for
+        other certificates."""
         self._verify = verify
         self._allowed_names = frozenset(allowed_names)
         self._user = _lowered(names.user)
@@ -43,7 +45,7 @@ class RequestHeaderAuthenticator:
         """Raises AuthenticationError where a certificate was shown that is no proxy's."""
         if context.peer_certificate is None:
             return None
-        proxy = self._verify(context.peer_certificate)
+        proxy = self._verify(context.peer_certificate, context.peer_intermediates)
         name = proxy.name if proxy is not None else ""
         if self._allowed_names and name not in self._allowed_names:
             raise AuthenticationError(f"x509: subject with cn={name} is not in the allowed list")
@@ -59,7 +61,7 @@ class RequestHeaderAuthenticator:
         for prefix in self._extra_prefix:
             for header, texts in values.items():
                 if header.startswith(prefix):
-                    key = unquote(header[len(prefix) :].decode("latin-1"))
+                    key = unescaped_extra_key(header[len(prefix) :].decode("latin-1"))
                     extra[key] = (*extra.get(key, ()), *texts)
         return extra
 

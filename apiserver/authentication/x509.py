@@ -1,23 +1,20 @@
 """Client certificates (``--client-ca-file``): common name → user, organizations → groups (apiserver ``authentication/request/x509``).
 
 The TLS handshake asks for a certificate but does not judge it, so that a client with a bad one gets a 401 Status instead of a broken
-handshake; what is checked here (RFC 5280 §6, as far as clients of an API server need it): name and signature of an issuer that is in the
-file, validity dates of both, the issuer's right to issue, ``clientAuth`` in the extended key usage, and no
-critical extension that is not understood.
+handshake; ``certificate_chain`` judges.
 """
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
+from cryptography.x509.oid import NameOID, ObjectIdentifier
 
+from apiserver.authentication.certificate_chain import INTERMEDIATES_MAX, NotYetValidError, verify_chain
 from apiserver.authentication.interfaces import CREDENTIAL_ID_KEY, AuthenticationError
 from apiserver.authentication.user import UserInfo
 from apiserver.request.request_context import RequestContext
@@ -26,17 +23,8 @@ from apiserver.request.request_context import RequestContext
 VERDICTS_MAX = 4096
 #: between two looks at whether the authorities have been replaced
 LOOK_SECONDS = 1.0
-
-_UNDERSTOOD_CRITICAL = frozenset(
-    (
-        ExtensionOID.KEY_USAGE,
-        ExtensionOID.EXTENDED_KEY_USAGE,
-        ExtensionOID.BASIC_CONSTRAINTS,
-        ExtensionOID.SUBJECT_ALTERNATIVE_NAME,
-        ExtensionOID.AUTHORITY_KEY_IDENTIFIER,
-        ExtensionOID.SUBJECT_KEY_IDENTIFIER,
-    )
-)
+#: attribute of a subject that holds the uid of a user (Kubernetes' own arc)
+UID_OID = ObjectIdentifier("1.3.6.1.4.1.57683.2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +34,8 @@ class _Verdict:
     user: UserInfo | None
     error: str
     not_after: float
+    #: when the certificate itself ends; None for what is no certificate
+    leaf_ends: float | None = None
 
 
 class X509Authenticator:
@@ -54,12 +44,18 @@ class X509Authenticator:
         authorities: Sequence[x509.Certificate],
         now: Callable[[], float],
         current: Callable[[], Sequence[x509.Certificate]] | None = None,
+        *,
+        with_uid: bool = False,
+        note_remaining: Callable[[float], None] | None = None,
     ) -> None:
         """``now``: seconds since the epoch, wall clock. ``current`` tells the authorities of this moment: the same object as long as they
-        are the same; it is asked at most once in ``LOOK_SECONDS``."""
+        are the same; it is asked at most once in ``LOOK_SECONDS``. ``with_uid``: a subject may tell the user's uid. ``note_remaining`` is
+        told with each request how many seconds its certificate has left."""
         self._authorities = authorities
         self._now = now
         self._current = current
+        self._with_uid = with_uid
+        self._note_remaining = note_remaining
         self._looked_at = float("-inf")
         self._verdicts: OrderedDict[bytes, _Verdict] = OrderedDict()
 
@@ -68,10 +64,16 @@ class X509Authenticator:
         der = context.peer_certificate
         if der is None:
             return None
-        return self.authenticate_certificate(der)
+        return self.authenticate_certificate(der, context.peer_intermediates)
 
-    def authenticate_certificate(self, der: bytes) -> UserInfo | None:
+    def authenticate_certificate(self, der: bytes, intermediates: Sequence[bytes] = ()) -> UserInfo | None:
+        """``intermediates``: DER, as the client sent them along."""
         fingerprint = hashlib.sha256(der).digest()
+        key = (
+            hashlib.sha256(b"".join(hashlib.sha256(each).digest() for each in (der, *intermediates))).digest()
+            if intermediates
+            else fingerprint
+        )
         now = self._now()
         if self._current is not None and not 0 <= now - self._looked_at < LOOK_SECONDS:
             self._looked_at = now
@@ -79,96 +81,62 @@ class X509Authenticator:
             if authorities is not self._authorities:
                 self._authorities = authorities
                 self._verdicts.clear()
-        verdict = self._verdicts.get(fingerprint)
+        verdict = self._verdicts.get(key)
         if verdict is None or now > verdict.not_after:
-            verdict = self._judge(der, fingerprint, now)
-            self._verdicts[fingerprint] = verdict
-            self._verdicts.move_to_end(fingerprint)
+            verdict = self._judge(der, intermediates, fingerprint, now)
+            self._verdicts[key] = verdict
+            self._verdicts.move_to_end(key)
             if len(self._verdicts) > VERDICTS_MAX:
                 self._verdicts.popitem(last=False)
+        if self._note_remaining is not None and verdict.leaf_ends is not None:
+            self._note_remaining(verdict.leaf_ends - now)
         if verdict.error:
             raise AuthenticationError(verdict.error)
         return verdict.user
 
-    def _judge(self, der: bytes, fingerprint: bytes, now: float) -> _Verdict:
+    def _judge(self, der: bytes, intermediates: Sequence[bytes], fingerprint: bytes, now: float) -> _Verdict:
+        ends: float | None = None
         try:
             certificate = x509.load_der_x509_certificate(der)
-            chain = verify_chain(certificate, self._authorities, now)
+            ends = certificate.not_valid_after_utc.timestamp()
+            chain = verify_chain(certificate, self._authorities, now, _readable(intermediates[:INTERMEDIATES_MAX]))
+            user = user_of_certificate(certificate, fingerprint, with_uid=self._with_uid)
         except NotYetValidError as error:
-            return _Verdict(user=None, error=str(error), not_after=error.not_before)
+            return _Verdict(user=None, error=str(error), not_after=error.not_before, leaf_ends=ends)
         except (AuthenticationError, ValueError) as error:
-            return _Verdict(user=None, error=f"x509: {error}", not_after=float("inf"))
-        user = user_of_certificate(certificate, fingerprint)
-        return _Verdict(user=user, error="", not_after=min(c.not_valid_after_utc.timestamp() for c in chain))
+            return _Verdict(user=None, error=f"x509: {error}", not_after=float("inf"), leaf_ends=ends)
+        return _Verdict(user=user, error="", not_after=min(c.not_valid_after_utc.timestamp() for c in chain), leaf_ends=ends)
 
 
-class NotYetValidError(AuthenticationError):
-    """The certificate's time has not come; ``not_before`` in seconds of the wall clock."""
-
-    def __init__(self, not_before: float) -> None:
-        super().__init__("x509: certificate has expired or is not yet valid")
-        self.not_before = not_before
-
-
-def verify_chain(leaf: x509.Certificate, authorities: Sequence[x509.Certificate], now: float) -> list[x509.Certificate]:
-    """The leaf and its issuer among ``authorities``, each of which is a trust anchor (so an intermediate of the file ends the chain).
-
-    Raises AuthenticationError where there is no such issuer or a rule is broken.
-    """
-    _check_dates(leaf, now)
-    _check_extensions(leaf)
-    _check_client_usage(leaf)
-    for authority in authorities:
-        if authority.subject != leaf.issuer or not _may_issue(authority):
-            continue
+def _readable(encoded: Sequence[bytes]) -> list[x509.Certificate]:
+    """Those that are certificates: what else a client sends along proves nothing."""
+    found: list[x509.Certificate] = []
+    for der in encoded:
         try:
-            leaf.verify_directly_issued_by(authority)
-        except (InvalidSignature, ValueError, TypeError):
+            found.append(x509.load_der_x509_certificate(der))
+        except ValueError:
             continue
-        _check_dates(authority, now)
-        return [leaf, authority]
-    raise AuthenticationError("certificate signed by unknown authority")
+    return found
 
 
-def _may_issue(authority: x509.Certificate) -> bool:
-    try:
-        if not authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
-            return False
-    except x509.ExtensionNotFound:
-        return authority.version == x509.Version.v1
-    try:
-        return authority.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
-    except x509.ExtensionNotFound:
-        return True
-
-
-def _check_dates(certificate: x509.Certificate, now: float) -> None:
-    moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
-    if moment < certificate.not_valid_before_utc:
-        raise NotYetValidError(certificate.not_valid_before_utc.timestamp())
-    if moment > certificate.not_valid_after_utc:
-        raise AuthenticationError("certificate has expired or is not yet valid")
-
-
-def _check_extensions(certificate: x509.Certificate) -> None:
-    for extension in certificate.extensions:
-        if extension.critical and extension.oid not in _UNDERSTOOD_CRITICAL:
-            raise AuthenticationError(f"unhandled critical extension {extension.oid.dotted_string}")
-
-
-def _check_client_usage(certificate: x509.Certificate) -> None:
-    try:
-        usages = set(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
-    except x509.ExtensionNotFound:
-        return
-    if not usages & {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}:
-        raise AuthenticationError("certificate specifies an incompatible key usage")
-
-
-def user_of_certificate(certificate: x509.Certificate, fingerprint: bytes) -> UserInfo | None:
+def user_of_certificate(certificate: x509.Certificate, fingerprint: bytes, *, with_uid: bool = False) -> UserInfo | None:
+    """None without a common name. Raises AuthenticationError for a subject with no usable uid."""
     names = [str(a.value) for a in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     if not names or not names[-1]:
         return None
     groups = tuple(str(a.value) for a in certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))
     extra: dict[str, tuple[str, ...]] = {CREDENTIAL_ID_KEY: (f"X509SHA256={fingerprint.hex()}",)}
-    return UserInfo(name=names[-1], groups=groups, extra=extra)
+    return UserInfo(name=names[-1], uid=_uid(certificate) if with_uid else "", groups=groups, extra=extra)
+
+
+def _uid(certificate: x509.Certificate) -> str:
+    uids = [attribute.value for attribute in certificate.subject.get_attributes_for_oid(UID_OID)]
+    if not uids:
+        return ""
+    if len(uids) > 1:
+        raise AuthenticationError("expected 1 UID, but found multiple")
+    if not isinstance(uids[0], str):
+        raise AuthenticationError("unable to parse UID into a string")
+    if not uids[0]:
+        raise AuthenticationError("UID cannot be an empty string")
+    return uids[0]

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from apiserver.authentication.user import (
     ALL_AUTHENTICATED,
@@ -14,10 +14,14 @@ from apiserver.authentication.user import (
     UserInfo,
     service_account_groups,
     split_service_account_name,
+    unescaped_extra_key,
 )
 from apiserver.authorization.authorizer import Attributes, Authorizer, Decision
 from apiserver.authorization.messages import forbidden
+from apiserver.filters.authorization import attributes_of
+from apiserver.filters.constrained_impersonation import constraint_of
 from apiserver.machinery import status
+from apiserver.machinery.status import StatusError
 from apiserver.request.request_context import RequestContext
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
@@ -42,13 +46,13 @@ class Wanted:
 
 def wanted_of(headers: RawHeaders) -> Wanted | None:
     """None where no header is about impersonation. Raises StatusError 400 where something is wanted without a user."""
-    found = [(name, value.decode("utf-8", "replace").strip()) for name, value in headers if name.startswith(_PREFIX)]
+    found = [(name, value.decode("utf-8", "replace").strip(" \t")) for name, value in headers if name.startswith(_PREFIX)]
     if not found:
         return None
     user = next((value for name, value in found if name == _USER), "")
     groups = tuple(value for name, value in found if name == _GROUP)
     uid = next((value for name, value in found if name == _UID), "")
-    extra = tuple((unquote(name[len(_EXTRA) :].decode("latin-1").lower()), value) for name, value in found if name.startswith(_EXTRA))
+    extra = tuple((unescaped_extra_key(name[len(_EXTRA) :].decode("latin-1")), value) for name, value in found if name.startswith(_EXTRA))
     if not user:
         if not groups and not uid and not extra:
             return None
@@ -57,9 +61,17 @@ def wanted_of(headers: RawHeaders) -> Wanted | None:
     return Wanted(user=user, groups=groups, uid=uid, extra=extra)
 
 
+#: users whose last way to impersonate is remembered; beyond it the memory starts anew
+REQUESTERS_MAX = 8192
+
+
 class Impersonation:
-    def __init__(self, authorizer: Authorizer) -> None:
+    def __init__(self, authorizer: Authorizer, *, constrained: bool = False) -> None:
+        """``constrained``: the modes of ``constrained_impersonation`` are there beside the verb ``impersonate``."""
         self._authorizer = authorizer
+        self._constrained = constrained
+        #: who impersonated by the verb ``impersonate`` when last allowed: asked about that first, he costs no more than without the modes
+        self._by_the_verb: set[str] = set()
 
     def __call__(self, context: RequestContext, headers: RawHeaders) -> None:
         """Replaces ``context.user`` (kept as ``original_user``). Raises StatusError 400, 403."""
@@ -69,13 +81,40 @@ class Impersonation:
         wanted = wanted_of(headers)
         if wanted is None:
             return
-        assert context.user is not None, "impersonation before authentication"
-        for attributes in _needed(context.user, wanted):
+        requester = context.user
+        assert requester is not None, "impersonation before authentication"
+        found: tuple[str, UserInfo] | None = None
+        refusal: StatusError | None = None
+        if not self._constrained or requester.name in self._by_the_verb:
+            refusal = self._refusal(requester, wanted)
+        if self._constrained and (refusal is not None or requester.name not in self._by_the_verb):
+            found = constraint_of(requester, _as_said(wanted), attributes_of(context), self._allows)
+            if found is None:
+                refusal = refusal or self._refusal(requester, wanted)
+        # where no mode does, what the verb lacks is told: it is the way that has always been there
+        if found is None and refusal is not None:
+            raise refusal
+        context.original_user = requester
+        if found is not None:
+            context.impersonation_constraint, context.user = found[0], with_implied_groups(found[1])
+            self._by_the_verb.discard(requester.name)
+            return
+        context.user = user_of(wanted)
+        if self._constrained:
+            if len(self._by_the_verb) >= REQUESTERS_MAX:
+                self._by_the_verb.clear()
+            self._by_the_verb.add(requester.name)
+
+    def _refusal(self, requester: UserInfo, wanted: Wanted) -> StatusError | None:
+        """Of what the verb ``impersonate`` needs; None where all of it is allowed."""
+        for attributes in _needed(requester, wanted):
             decision, reason = self._authorizer.authorize(attributes)
             if decision is not Decision.ALLOW:
-                raise forbidden(attributes, reason)
-        context.original_user = context.user
-        context.user = user_of(wanted)
+                return forbidden(attributes, reason)
+        return None
+
+    def _allows(self, attributes: Attributes) -> bool:
+        return self._authorizer.authorize(attributes)[0] is Decision.ALLOW
 
 
 def _needed(requester: UserInfo, wanted: Wanted) -> list[Attributes]:
@@ -102,18 +141,27 @@ def _needed(requester: UserInfo, wanted: Wanted) -> list[Attributes]:
     return needed
 
 
-def user_of(wanted: Wanted) -> UserInfo:
-    """The user that the request goes on as. Groups that are not said follow from the name."""
-    groups = wanted.groups
-    account = split_service_account_name(wanted.user)
-    if account and not groups:
-        groups = service_account_groups(account[0])
-    if wanted.user == ANONYMOUS:
-        if ALL_UNAUTHENTICATED not in groups:
-            groups = (*groups, ALL_UNAUTHENTICATED)
-    elif ALL_AUTHENTICATED not in groups and ALL_UNAUTHENTICATED not in groups:
-        groups = (*groups, ALL_AUTHENTICATED)
+def _as_said(wanted: Wanted) -> UserInfo:
     extra: dict[str, tuple[str, ...]] = {}
     for key, value in wanted.extra:
         extra[key] = (*extra.get(key, ()), value)
-    return UserInfo(name=wanted.user, uid=wanted.uid, groups=groups, extra=extra)
+    return UserInfo(name=wanted.user, uid=wanted.uid, groups=wanted.groups, extra=extra)
+
+
+def user_of(wanted: Wanted) -> UserInfo:
+    """The user that the request goes on as. Groups that are not said follow from the name."""
+    user = _as_said(wanted)
+    account = split_service_account_name(user.name)
+    if account and not user.groups:
+        user = dataclasses.replace(user, groups=service_account_groups(account[0]))
+    return with_implied_groups(user)
+
+
+def with_implied_groups(user: UserInfo) -> UserInfo:
+    """In ``system:authenticated`` or ``system:unauthenticated``, as the name and the other groups say."""
+    if user.name == ANONYMOUS:
+        missing = ALL_UNAUTHENTICATED not in user.groups
+        return dataclasses.replace(user, groups=(*user.groups, ALL_UNAUTHENTICATED)) if missing else user
+    if ALL_AUTHENTICATED in user.groups or ALL_UNAUTHENTICATED in user.groups:
+        return user
+    return dataclasses.replace(user, groups=(*user.groups, ALL_AUTHENTICATED))

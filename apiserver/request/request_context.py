@@ -50,8 +50,12 @@ class RequestContext:
     received_at: float
     deadline: float | None = None
     peer_certificate: bytes | None = None
+    #: what the client sent along with it, likewise unverified
+    peer_intermediates: tuple[bytes, ...] = ()
     user: UserInfo | None = None
     original_user: UserInfo | None = None
+    #: the verb of constrained impersonation that let ``original_user`` act as ``user``
+    impersonation_constraint: str = ""
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     response_status: int = 0

@@ -11,19 +11,33 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from apiserver.authentication.interfaces import AuthenticationError
-from apiserver.authentication.x509 import X509Authenticator
+from apiserver.authentication.x509 import UID_OID, X509Authenticator
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 CLIENT = (ExtendedKeyUsageOID.CLIENT_AUTH,)
 
 
 class Authority:
-    def __init__(self, name: str = "ca", *, ca: bool = True, days: int = 3650) -> None:
+    def __init__(
+        self,
+        name: str = "ca",
+        *extensions: x509.ExtensionType,
+        ca: bool = True,
+        days: int = 3650,
+        path_length: int | None = None,
+        issuer: Authority | None = None,
+    ) -> None:
+        """Signed by itself, or by ``issuer``."""
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        builder = self._builder(self.name, self.key, -10, days)
-        builder = builder.add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
-        self.certificate = builder.sign(self.key, hashes.SHA256())
+        builder = (issuer or self)._builder(self.name, self.key, -10, days)
+        for extension in (x509.BasicConstraints(ca=ca, path_length=path_length), *extensions):
+            builder = builder.add_extension(extension, critical=True)
+        self.certificate = builder.sign(issuer.key if issuer else self.key, hashes.SHA256())
+
+    @property
+    def der(self) -> bytes:
+        return self.certificate.public_bytes(serialization.Encoding.DER)
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, first: int, last: int) -> x509.CertificateBuilder:
         return (
@@ -44,9 +58,11 @@ class Authority:
         first: int = -1,
         last: int = 1,
         usages: tuple[x509.ObjectIdentifier, ...] | None = CLIENT,
-        critical: x509.UnrecognizedExtension | None = None,
+        critical: x509.ExtensionType | None = None,
+        uids: tuple[str, ...] = (),
     ) -> bytes:
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, o) for o in organizations]
+        attributes += [x509.NameAttribute(UID_OID, uid) for uid in uids]
         if common_name:
             attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, common_name))
         builder = self._builder(x509.Name(attributes), ec.generate_private_key(ec.SECP256R1()), first, last)
@@ -136,3 +152,96 @@ def test_authorities_that_are_replaced_are_noticed_within_a_second_and_verdicts_
     assert authenticator.authenticate_certificate(new) is not None
     with pytest.raises(AuthenticationError):
         authenticator.authenticate_certificate(old)
+
+
+ROOT = Authority("root")
+MIDDLE = Authority("middle", issuer=ROOT)
+LOWEST = Authority("lowest", issuer=MIDDLE)
+
+
+def test_intermediates_lead_from_a_certificate_to_an_authority() -> None:
+    authenticator = X509Authenticator([ROOT.certificate], Clock())
+    der = LOWEST.issue()
+    for sent in ((MIDDLE.der, LOWEST.der), (LOWEST.der, b"garbage", CA.der, MIDDLE.der)):
+        user = authenticator.authenticate_certificate(der, sent)
+        assert user is not None and user.name == "ann"
+    for lacking in ((), (LOWEST.der,), (MIDDLE.der,), (CA.der, ROOT.der)):
+        with pytest.raises(AuthenticationError, match="unknown authority"):
+            authenticator.authenticate_certificate(der, lacking)
+
+
+@pytest.mark.parametrize(
+    ("middle", "told"),
+    [
+        (Authority("m", issuer=ROOT, ca=False), "unknown authority"),
+        (Authority("m", issuer=ROOT, days=-1), "expired"),
+        (Authority("m", x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), issuer=ROOT), "incompatible key usage"),
+        (Authority("m", x509.UnrecognizedExtension(x509.ObjectIdentifier("1.2.3.4"), b"x"), issuer=ROOT), "unhandled critical"),
+        (Authority("m", issuer=Authority("root")), "unknown authority"),
+    ],
+    ids=["no authority", "expired", "for servers", "critical", "of another root of the same name"],
+)
+def test_an_intermediate_must_be_as_good_as_an_authority(middle: Authority, told: str) -> None:
+    with pytest.raises(AuthenticationError, match=told):
+        X509Authenticator([ROOT.certificate], Clock()).authenticate_certificate(middle.issue(), (middle.der,))
+
+
+def test_a_client_makes_no_authority_of_its_own_certificate() -> None:
+    """What ann's key signed, sent with ann's good certificate as the intermediate."""
+    client = Authority("ann", issuer=ROOT, ca=False)
+    with pytest.raises(AuthenticationError, match="unknown authority"):
+        X509Authenticator([ROOT.certificate], Clock()).authenticate_certificate(client.issue("admin", ("system:masters",)), (client.der,))
+
+
+def test_how_deep_an_authority_may_delegate() -> None:
+    root = Authority("root", path_length=0)
+    middle = Authority("middle", issuer=root)
+    authenticator = X509Authenticator([root.certificate], Clock())
+    assert authenticator.authenticate_certificate(root.issue()) is not None
+    with pytest.raises(AuthenticationError, match="too many intermediates"):
+        authenticator.authenticate_certificate(middle.issue(), (middle.der,))
+
+
+@pytest.mark.parametrize(("name", "good"), [("a.example.org", True), ("example.org", True), ("badexample.org", False), ("x.org", False)])
+def test_name_constraints_bind_what_an_authority_vouches_for(name: str, good: bool) -> None:
+    constraints = x509.NameConstraints(permitted_subtrees=[x509.DNSName("example.org")], excluded_subtrees=None)
+    root = Authority("root", constraints)
+    der = root.issue(critical=x509.SubjectAlternativeName([x509.DNSName(name)]))
+    authenticator = X509Authenticator([root.certificate], Clock())
+    if good:
+        assert authenticator.authenticate_certificate(der) is not None
+    else:
+        with pytest.raises(AuthenticationError, match="not permitted"):
+            authenticator.authenticate_certificate(der)
+
+
+def test_intermediates_of_one_name_cost_a_bounded_number_of_signatures() -> None:
+    """Each of them names itself as its issuer's namesake: without a bound the paths among them are 16 factorial."""
+    ring = [Authority("same", issuer=Authority("same")) for _ in range(4)]
+    crowd = tuple(authority.der for authority in ring) * 200
+    with pytest.raises(AuthenticationError):
+        X509Authenticator([ROOT.certificate], Clock()).authenticate_certificate(ring[0].issue(), crowd)
+    looped = Authority("loop")
+    loop = tuple(looped._builder(looped.name, looped.key, -1 - n, 9).add_extension(x509.BasicConstraints(True, None), critical=True)
+                 .sign(looped.key, hashes.SHA256()).public_bytes(serialization.Encoding.DER) for n in range(16))  # fmt: skip
+    with pytest.raises(AuthenticationError, match="signature check attempts"):
+        X509Authenticator([ROOT.certificate], Clock()).authenticate_certificate(looped.issue(), loop)
+
+
+def test_an_expired_authority_does_not_hide_its_successor_of_the_same_name_and_key() -> None:
+    old = Authority("ca", days=-1)
+    renewed = old._builder(old.name, old.key, -1, 9).add_extension(x509.BasicConstraints(True, None), critical=True)
+    authorities = [old.certificate, renewed.sign(old.key, hashes.SHA256())]
+    assert X509Authenticator(authorities, Clock()).authenticate_certificate(old.issue()) is not None
+    with pytest.raises(AuthenticationError, match="expired"):
+        X509Authenticator(authorities[:1], Clock()).authenticate_certificate(old.issue())
+
+
+def test_the_subject_may_tell_a_uid() -> None:
+    authenticator = X509Authenticator([CA.certificate], Clock(), with_uid=True)
+    user = authenticator.authenticate_certificate(CA.issue(uids=("u-1",)))
+    assert user is not None and user.uid == "u-1"
+    with pytest.raises(AuthenticationError, match="multiple"):
+        authenticator.authenticate_certificate(CA.issue(uids=("a", "b")))
+    before = X509Authenticator([CA.certificate], Clock()).authenticate_certificate(CA.issue(uids=("u-1",)))
+    assert before is not None and before.uid == ""

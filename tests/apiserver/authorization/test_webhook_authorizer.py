@@ -110,7 +110,8 @@ async def test_a_refusal_is_final_and_an_order_is_kept(tmp_path: Path, hook: Hoo
 
 
 async def test_writes_ask_for_all_that_they_need(tmp_path: Path, hook: Hook) -> None:
-    """A PUT that creates needs create as well; impersonation asks about each name: none of it is lost on the way."""
+    """A PUT that creates needs create as well; impersonation asks whether it is allowed for this request alone, then about each name: none
+    of it is lost on the way."""
     hook.allowed |= {("update", "leases"), ("create", "leases"), ("impersonate", "users"), ("impersonate", "groups")}
     async with running(by_flags(tmp_path, hook)) as api:
         headers = {"Impersonate-User": "bob", "Impersonate-Group": "ops"}
@@ -118,7 +119,10 @@ async def test_writes_ask_for_all_that_they_need(tmp_path: Path, hook: Hook) -> 
         answer = await api.put("/apis/coordination.k8s.io/v1/namespaces/default/leases/c", body, token="alice-token", headers=headers)
         assert answer.status == 201, answer.body
         verbs = [(spec["user"], spec["resourceAttributes"]["verb"]) for spec in hook.specs]
-        assert verbs == [("alice", "impersonate"), ("alice", "impersonate"), ("bob", "update"), ("bob", "create")]
+        assert verbs == [
+            ("alice", "impersonate-on:user-info:update"),
+            *(("alice", "impersonate"), ("alice", "impersonate"), ("bob", "update"), ("bob", "create")),
+        ]
         role = {"metadata": {"name": "r"}, "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}]}
         hook.allowed |= {("create", "roles")}
         path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
