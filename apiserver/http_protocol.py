@@ -9,6 +9,7 @@ import re
 import socket
 import ssl
 import urllib.parse
+from collections import OrderedDict
 from typing import Any
 
 import httptools
@@ -75,7 +76,7 @@ class ApiProtocol(HttpToolsProtocol):
         if tls is not None:
             self._peer_certificate = tls.getpeercert(binary_form=True)
             if self._peer_certificate is not None:
-                self._peer_intermediates = _intermediates(tls)
+                self._peer_intermediates = _intermediates(tls, self._peer_certificate)
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -304,8 +305,19 @@ class ApiProtocol(HttpToolsProtocol):
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
 
 
-def _intermediates(connection: Any) -> tuple[bytes, ...]:
+#: What clients sent along with their certificates: a session that is resumed brings the certificate back, but not these. As they prove
+#: nothing by themselves, it does not matter which connection they came by.
+_sent_along: OrderedDict[bytes, tuple[bytes, ...]] = OrderedDict()
+#: certificates whose companions are remembered; the oldest goes first
+SENT_ALONG_MAX = 1024
+#: bytes of the companions of one certificate that are remembered; real ones have some 2 KiB
+SENT_ALONG_BYTES_MAX = 16 * 1024
+
+
+def _intermediates(connection: Any, certificate: bytes) -> tuple[bytes, ...]:
     """What the client of a TLS connection sent along with its certificate, DER, unverified."""
+    if connection.session_reused:
+        return _sent_along.get(certificate, ())
     if hasattr(connection, "get_unverified_chain"):
         chain = connection.get_unverified_chain()
     else:
@@ -313,7 +325,12 @@ def _intermediates(connection: Any) -> tuple[bytes, ...]:
         import _ssl
 
         chain = [each.public_bytes(_ssl.ENCODING_DER) for each in connection._sslobj.get_unverified_chain() or ()]
-    return tuple(chain[1:])
+    found = tuple(chain[1:])
+    if found and sum(map(len, found)) <= SENT_ALONG_BYTES_MAX:
+        _sent_along[certificate] = found
+        if len(_sent_along) > SENT_ALONG_MAX:
+            _sent_along.popitem(last=False)
+    return found
 
 
 class HttpListener:
