@@ -33,6 +33,12 @@ HEAD_BYTES_MAX = 1024 * 1024 + 4096
 #: the answer; how much, and for how long. Then the connection is closed.
 DRAIN_BYTES_MAX = 64 * 1024 * 1024
 DRAIN_SECONDS = 10.0
+#: What waits in memory for a client that does not read before whoever writes to it has to wait; a piece that is under way comes to it.
+#: uvloop's own limit is twice as much, under another half a mebibyte of the connection below TLS.
+WRITE_BUFFER_BYTES_MAX = 256 * 1024
+#: What the kernel takes beyond what it may send at the moment. Its own limit is megabytes for each connection, all of which has to be
+#: encrypted and copied before a reader that does not read is known for one.
+UNSENT_BYTES_MAX = 512 * 1024
 #: What a client gets to read of an answer after its connection is given up.
 FLUSH_SECONDS = 10.0
 #: An idle connection is kept for Go's clients, which reuse theirs (kube-apiserver's IdleTimeout is three minutes).
@@ -72,6 +78,7 @@ class ApiProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
         tls = transport.get_extra_info("ssl_object")
         if tls is not None:
             self._peer_certificate = tls.getpeercert(binary_form=True)
@@ -242,13 +249,15 @@ class ApiProtocol(HttpToolsProtocol):
 
     def write_chunk(self, framed: bytes) -> bool:
         """Write a chunk of a chunked response that has begun, with its framing, past the ASGI messages; False where that cannot be
-        done at once: the client is slow or gone, or the response is not such a one. For watches, whose events go to many at a time."""
+        done at once: the client is slow or gone, or the response is not such a one. For watches, whose events go to many at a time.
+        ``framed`` may be empty, to ask."""
         cycle = self.cycle
         if cycle is None or not cycle.chunked_encoding or cycle.response_complete or cycle.disconnected:
             return False
         if self.flow.write_paused or self.transport.is_closing():
             return False
-        self.transport.write(framed)
+        if framed:
+            self.transport.write(framed)
         return True
 
     def on_response_complete(self) -> None:
@@ -361,6 +370,9 @@ class HttpListener:
         loop = asyncio.get_running_loop()
         handshake = None if self._tls is None else TLS_HANDSHAKE_TIMEOUT_SECONDS
         self._set_date()
+        if self._socket.family != socket.AF_UNIX and hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            # connections have it from their listener
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
         self._server = await loop.create_server(
             self._protocol, sock=self._socket, ssl=self._tls, backlog=1024, ssl_handshake_timeout=handshake
         )

@@ -33,13 +33,14 @@ BOOKMARK_BEFORE_END_SECONDS = 2.0
 TIMEOUT_SECONDS_MAX = 24 * 3600
 #: A reader that has not taken the rest of a watch so long after its end is cut off.
 END_GRACE_SECONDS = 10.0
-#: The initial state is sent in pieces of about this size.
+#: The initial state, and what a slow reader has missed, is sent in pieces of about this size.
 PIECE_BYTES = 256 * 1024
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _ADDED = b'{"type":"ADDED","object":'
 
-#: In the ASGI scope, where the server has it: ``write_chunk(framed) -> bool`` writes a chunk of the response at once, if it can.
+#: In the ASGI scope, where the server has it: ``write_chunk(framed) -> bool`` writes a chunk of the response at once, if it can; of
+#: nothing it only tells whether it could.
 WRITE_CHUNK_KEY = "sampan.write_chunk"
 
 EncodeEvent = Callable[[EventType, ChangeEvent], bytes]
@@ -112,7 +113,7 @@ async def _serve(
             await asyncio.sleep(0)  # a large state leaves others their turn
         objects.clear()  # a watch lives for hours, and these versions would with it
         while True:
-            batch = watcher.take()
+            batch = watcher.take(PIECE_BYTES)
             if batch:
                 body = await stream.converted(batch) if remote else stream.encode(batch)
                 if body:
@@ -240,6 +241,8 @@ class _Stream:
         shared_key = self._key
 
         def write(batch: list[Any]) -> bool:
+            if not write_chunk(b""):
+                return False  # before anything is encoded for a reader that does not read
             if len(batch) == 1 and not isinstance(batch[0], Bookmark):
                 type, event = batch[0]
                 key = (type, shared_key, "chunk")

@@ -11,6 +11,10 @@ from apiserver.objectstore.interface import ChangeEvent, EventType, Selection
 #: Events a handler may lag behind. Objects are shared between watchers, so that this bounds references, not copies; a watcher that
 #: is slower than this is closed and its client resumes from the last resourceVersion it saw.
 QUEUE_EVENTS_MAX = 10_000
+#: And the bytes of their objects, which live as long as somebody has yet to be told of them: ten thousand of the largest would be 15 GB.
+QUEUE_BYTES_MAX = 64 * 1024 * 1024
+#: What is written without waking the handler; more goes through it in pieces.
+DIRECT_BYTES_MAX = 256 * 1024
 
 Delivery = tuple[EventType, ChangeEvent]
 
@@ -36,10 +40,13 @@ class CacheWatcher:
     """
 
     __slots__ = (
+        "_bytes_max",
         "_dirty",
+        "_events_max",
         "_is_dirty",
         "_on_close",
         "_queue",
+        "_queue_bytes",
         "_waiter",
         "after",
         "direct",
@@ -62,6 +69,9 @@ class CacheWatcher:
         #: called when the watch is cut because its reader is too slow
         self.on_overflow: Callable[[], object] | None = None
         self._queue: deque[Delivery | Bookmark] = deque()
+        self._queue_bytes = 0
+        self._events_max = QUEUE_EVENTS_MAX
+        self._bytes_max = QUEUE_BYTES_MAX
         self._waiter: asyncio.Future[None] | None = None
         self._on_close = on_close
 
@@ -72,7 +82,8 @@ class CacheWatcher:
         delivery = transition(event, self.selection)
         if delivery is not None:
             self._queue.append(delivery)
-            if len(self._queue) > QUEUE_EVENTS_MAX:
+            self._queue_bytes += len(event.object.raw)
+            if len(self._queue) > self._events_max or self._queue_bytes > self._bytes_max:
                 self.cut()
             elif self.direct is None or self._dirty is None:
                 self._wake()
@@ -83,18 +94,23 @@ class CacheWatcher:
     def flush(self) -> None:
         """At the end of a turn of the event source: pass on what it has brought."""
         self._is_dirty = False
-        if self._queue and self.direct is not None and self.direct(list(self._queue)):
+        direct = self.direct
+        if self._queue and direct is not None and self._queue_bytes <= DIRECT_BYTES_MAX and direct(list(self._queue)):
             self._queue.clear()
+            self._queue_bytes = 0
         else:
             self._wake()
 
     def push_all(self, events: list[ChangeEvent]) -> None:
-        """History, before the watcher is live: without the bound, since it is in memory already."""
+        """History, before the watcher is live: beyond the bounds, since the client asked for it, and it is in memory already."""
         for event in events:
             if event.revision > self.after:
                 delivery = transition(event, self.selection)
                 if delivery is not None:
                     self._queue.append(delivery)
+                    self._queue_bytes += len(event.object.raw)
+        self._events_max = QUEUE_EVENTS_MAX + len(self._queue)
+        self._bytes_max = QUEUE_BYTES_MAX + self._queue_bytes
         self._wake()
 
     def bookmark(self, revision: int, *, initial_events_end: bool = False) -> None:
@@ -103,10 +119,21 @@ class CacheWatcher:
             self._queue.append(Bookmark(max(revision, self.after), initial_events_end=initial_events_end))
             self.flush()
 
-    def take(self) -> list[Delivery | Bookmark]:
-        """All that is there."""
-        found = list(self._queue)
-        self._queue.clear()
+    def take(self, bytes_max: int = QUEUE_BYTES_MAX) -> list[Delivery | Bookmark]:
+        """What is there, of objects of not much more than ``bytes_max`` together: what is taken is no longer shared with the others."""
+        queue = self._queue
+        if self._queue_bytes <= bytes_max:
+            found = list(queue)
+            queue.clear()
+            self._queue_bytes = 0
+            return found
+        found, size = [], 0
+        while queue and size < bytes_max:
+            entry = queue.popleft()
+            found.append(entry)
+            if not isinstance(entry, Bookmark):
+                size += len(entry[1].object.raw)
+        self._queue_bytes -= size
         return found
 
     async def wait(self) -> None:

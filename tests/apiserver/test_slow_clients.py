@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -106,3 +107,48 @@ async def test_an_answer_that_nobody_reads_does_not_stay_in_memory(api: Api, mon
 async def until(condition: Callable[[], bool]) -> None:
     while not condition():  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0.01)
+
+
+class Endless:
+    """An application whose answer does not end; ``sent``: how much of it was taken."""
+
+    def __init__(self, piece: int) -> None:
+        self.sent = 0
+        self._piece = b"x" * piece
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            await send({"type": "http.response.body", "body": self._piece, "more_body": True})
+            self.sent += len(self._piece)
+            assert self.sent < 64 * 1024 * 1024, "nobody reads it"
+
+
+@contextlib.asynccontextmanager
+async def reader_that_does_not_read(app: Endless) -> AsyncIterator[Any]:
+    """The connection to one, once it has to be waited for."""
+    async with listening(app) as (http, port), asyncio.timeout(SECONDS_MAX):
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", port))
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        try:
+            await until(lambda: any(connection.flow.write_paused for connection in http._state.connections))
+            (connection,) = http._state.connections
+            yield connection
+            connection.cut()
+        finally:
+            client.close()
+
+
+async def test_little_is_made_for_a_reader_that_does_not_read() -> None:
+    """Neither this process nor the kernel keeps megabytes for it."""
+    app = Endless(16 * 1024)
+    async with reader_that_does_not_read(app):
+        assert app.sent <= http_protocol.WRITE_BUFFER_BYTES_MAX + http_protocol.UNSENT_BYTES_MAX + 256 * 1024
+
+
+async def test_what_waits_in_this_process_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "WRITE_BUFFER_BYTES_MAX", 8192)
+    async with reader_that_does_not_read(Endless(4096)) as connection:
+        assert connection.transport.get_write_buffer_size() <= 8192 + 4096 + 100
