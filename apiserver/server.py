@@ -25,6 +25,7 @@ from apiserver.admission import configuration as admission_configuration
 from apiserver.admission.build import build_admission_chain
 from apiserver.admission.configuration import AdmissionConfiguration
 from apiserver.admission.looking_again import LookingAgain
+from apiserver.admission.policies.metrics import PolicyMetrics
 from apiserver.admission.policies.source import PolicyServices
 from apiserver.aggregation.aggregator import Aggregator
 from apiserver.aggregation.registration import LocalRegistration
@@ -137,6 +138,7 @@ class ApiServer:
         self.env.authorizer = self.access.authorizer
         self.env.authorize_create = CreateAuthorization(self.access.authorizer)
         served = ServedObjects(self.registry, self.schemas)
+        self.policy_metrics = PolicyMetrics()
         self.webhooks = WebhookCalls(self.access.cached, config.service_addresses(), source)
         self.env.call_webhook = self.webhooks.call
         admission = build_admission_chain(
@@ -149,7 +151,7 @@ class ApiServer:
             enable=config.enable_admission_plugins,
             disable=config.disable_admission_plugins,
             configuration=self._admission_configuration(),
-            policies=PolicyServices(objects=self.access.cached, served=served, minor=self.table.minor),
+            policies=PolicyServices(objects=self.access.cached, served=served, minor=self.table.minor, metrics=self.policy_metrics),
         )
         self.env.admission = LookingAgain(admission, self.objects.source.catch_up)
         #: with --read-only none: nobody else is spoken to
@@ -308,7 +310,10 @@ class ApiServer:
             from apiserver.discovery import flow_control_routes
 
             app.include_router(flow_control_routes.router(self.dispatcher))
-        exposers = (self.metrics.expose, self._expose_audit, self._expose_store, self._expose_certificates, self._expose_aggregation)
+        exposers = (
+            *(self.metrics.expose, self._expose_audit, self._expose_store, self._expose_certificates, self._expose_aggregation),
+            self.policy_metrics.expose,
+        )
         app.include_router(metrics.router(exposers))
         path_index.install(app, self.table, self.health.paths())
         return app

@@ -213,6 +213,10 @@ class Variables(dict[str, Any]):
         raise cel.EvaluationError(error)
 
 
+#: of a policy that has none
+NO_VARIABLES = Variables({}, {})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
     value: Any = None

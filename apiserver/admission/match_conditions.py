@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +22,13 @@ from apiserver.admission.plugin import joined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A condition that does not hold outweighs any that cannot be told. ``error`` is not "" where none fails and not all can be told."""
+    """A condition that does not hold outweighs any that cannot be told. ``error`` is not "" where none fails and not all can be told.
+    ``seconds``: how long it took to find out."""
 
     matches: bool
     failed: str = ""
     error: str = ""
+    seconds: float = 0.0
 
 
 MATCHES = Verdict(matches=True)
@@ -45,6 +48,7 @@ class MatchConditions:
     def judge(self, values: Mapping[str, Any], *, patient: bool = True) -> Verdict:
         """``values`` are the request's, with the variables of the environment. On the loop it is to be asked by ``long_runs.patiently``:
         without ``patient`` it raises LongRunError where it takes long."""
+        began = time.perf_counter()
         budget = Budget(CONDITIONS_BUDGET, patient)
         errors, failed = [], ""
         for name, expression in self._conditions:
@@ -52,11 +56,11 @@ class MatchConditions:
             try:
                 result = run(expression, values, budget)
             except OutOfBudgetError as error:
-                return Verdict(matches=False, error=str(error))
+                return Verdict(matches=False, error=str(error), seconds=time.perf_counter() - began)
             if result.error:
                 errors.append(result.error)
             elif result.value is False and not failed:
                 failed = name
         if failed:
-            return Verdict(matches=False, failed=failed)
-        return Verdict(matches=False, error=joined(errors)) if errors else MATCHES
+            return Verdict(matches=False, failed=failed, seconds=time.perf_counter() - began)
+        return Verdict(matches=False, error=joined(errors), seconds=time.perf_counter() - began) if errors else MATCHES

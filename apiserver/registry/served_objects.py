@@ -26,6 +26,10 @@ class ServedObjects:
         self._generation = -1
         self._equivalents: dict[tuple[str, str, str], list[ResourceInfo]] = {}
 
+    @property
+    def generation(self) -> int:
+        return self._registry.table.generation
+
     def by_kind(self, group: str, version: str, kind: str) -> ResourceInfo | None:
         return self._registry.table.by_kind(group, version, kind)
 

@@ -8,14 +8,15 @@ more, and with them the policies before it that want it (``reinvocationPolicy: I
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apiserver.admission import rule_matching
 from apiserver.admission.interfaces import AdmissionAttributes, Operation, Reinvocation
 from apiserver.admission.plugin import Plugin, forbidden
-from apiserver.admission.policies import params
+from apiserver.admission.policies import metrics, params
 from apiserver.admission.policies.params import ConfigurationError
 from apiserver.admission.policies.source import Binding, Hook, PolicyServices, PolicySource
 from apiserver.authorization.authorizer import Authorizer
@@ -24,6 +25,9 @@ from apiserver.machinery import objects as object_reading
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.resources.resource_info import ResourceInfo
+
+if TYPE_CHECKING:
+    from apiserver.admission.policies.request_view import RequestView
 
 KIND = "MutatingAdmissionPolicy"
 
@@ -80,34 +84,41 @@ class MutatingAdmissionPolicy(Plugin):
         self._objects = services.objects
         self._served = services.served
         self._authorizer = authorizer
+        self._metrics = services.metrics
         self._source: PolicySource[Any] = PolicySource(
-            services.objects, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", _maker(services.minor)
+            services, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", _maker(services.minor)
         )
 
     def handles(self, operation: Operation, info: ResourceInfo, subresource: str) -> bool:
         return operation in self.operations and not rule_matching.is_exempt(info)
 
     async def admit(self, attributes: AdmissionAttributes) -> None:
-        hooks = self._source.hooks()
+        hooks = self._source.concerned(attributes)
         if not hooks or attributes.object is None:
             return
+        from apiserver.admission.policies.request_view import RequestView  # with it comes CEL
+
         problems: list[_Problem] = []
         invocations: list[_Invocation] = []
+        view = RequestView(attributes, self._objects, self._served, self._authorizer)
         for hook in hooks:
-            await self._gather(hook, attributes, invocations, problems)
+            await self._gather(hook, attributes, view, invocations, problems)
         if invocations:
-            await self._run(invocations, attributes, problems)
+            await self._run(invocations, attributes, view, problems)
         refused = [problem for problem in problems if not problem.hook.ignores_failures]
         if refused:
             raise _refusal(attributes, refused)
 
     async def _gather(
-        self, hook: Hook[Any], attributes: AdmissionAttributes, invocations: list[_Invocation], problems: list[_Problem]
+        self,
+        hook: Hook[Any],
+        attributes: AdmissionAttributes,
+        view: RequestView,
+        invocations: list[_Invocation],
+        problems: list[_Problem],
     ) -> None:
-        from apiserver.admission.policies import versions
-
         try:
-            wanted = versions.matched(hook.matcher, hook.fault, attributes, self._objects, self._served)
+            wanted = view.matched(hook)
             if wanted is None:
                 return
             kind = hook.spec.get("paramKind")
@@ -117,16 +128,17 @@ class MutatingAdmissionPolicy(Plugin):
             return
         for binding in hook.bindings:
             try:
-                if binding.matcher is not None or binding.fault:
-                    if versions.matched(binding.matcher, binding.fault, attributes, self._objects, self._served) is None:
-                        continue
+                if (binding.matcher is not None or binding.fault) and view.matched(binding) is None:
+                    continue
                 given = await params.collect(info, binding.spec.get("paramRef"), attributes.namespace, self._served)
             except ConfigurationError as error:
                 problems.append(_Problem(hook, binding.name, f"failed to configure binding: {error}"))
                 continue
             invocations += [_Invocation(hook=hook, binding=binding, wanted=wanted, param=param) for param in given]
 
-    async def _run(self, invocations: list[_Invocation], attributes: AdmissionAttributes, problems: list[_Problem]) -> None:
+    async def _run(
+        self, invocations: list[_Invocation], attributes: AdmissionAttributes, view: RequestView, problems: list[_Problem]
+    ) -> None:
         if attributes.reinvocation is None:
             attributes.reinvocation = Reinvocation()
         reinvocation = attributes.reinvocation
@@ -136,7 +148,7 @@ class MutatingAdmissionPolicy(Plugin):
         for invocation in invocations:
             policy = invocation.hook.compiled
             try:
-                changed, faults = await self._invoke(invocation, policy, attributes, reinvocation.second, memory)
+                changed, faults = await self._invoke(invocation, policy, attributes, view, reinvocation.second, memory)
             except ConfigurationError as error:
                 changed, faults = False, [str(error)]
             problems += [_Problem(invocation.hook, invocation.binding.name, fault, "Invalid") for fault in faults]
@@ -149,20 +161,25 @@ class MutatingAdmissionPolicy(Plugin):
         memory.last = object_reading.deep_copy(attributes.object)
 
     async def _invoke(
-        self, invocation: _Invocation, policy: Any, attributes: AdmissionAttributes, second: bool, memory: _Memory
+        self, invocation: _Invocation, policy: Any, attributes: AdmissionAttributes, view: RequestView, second: bool, memory: _Memory
     ) -> tuple[bool, list[str]]:
         """Whether the object was changed, and which mutations could not be made: the others are. Raises ConfigurationError."""
-        from apiserver.admission.policies import versions
         from apiserver.admission.policies.mutations import MutationError
 
-        info, wanted, obj = attributes.info, invocation.wanted, attributes.object
-        assert obj is not None
-        values = await versions.values_of(attributes, wanted, self._objects, self._served, self._authorizer)
-        values["params"] = invocation.param
-        verdict = await patiently(functools.partial(policy.matches, values))
-        if verdict.error:
-            raise ConfigurationError(verdict.error)
-        if not verdict.matches or (second and invocation.key not in memory.again):
+        info, wanted = attributes.info, invocation.wanted
+        policy_name, binding_name = invocation.hook.name, invocation.binding.name
+        values = {**await view.values(wanted), "params": invocation.param}
+        if policy.has_conditions:
+            # kube-apiserver tells conditions nothing about the namespace
+            verdict = await patiently(functools.partial(policy.matches, {**values, "namespaceObject": None}))
+            if not verdict.matches:
+                labels = (policy_name, "policy", "validate", attributes.operation.value)
+                self._metrics.conditions.observe(verdict.seconds, *labels)
+                if not verdict.error:
+                    return False, []
+                self._metrics.condition_errors.observe(0.0, *labels)
+                raise ConfigurationError(verdict.error)
+        if second and invocation.key not in memory.again:
             return False, []
         group, version, kind = rule_matching.kind_of(wanted, attributes.subresource)
         type_ = self._served.type_of(group, version, kind)
@@ -170,16 +187,20 @@ class MutatingAdmissionPolicy(Plugin):
         changed = False
         faults: list[str] = []
         for position in range(len(policy.mutations)):
+            began, error = time.perf_counter(), metrics.NO_ERROR
             try:
                 seen = {**values, "object": current}
                 after = await patiently(functools.partial(policy.change, position, seen, type_))
                 if after is not current and after != current:
                     current = self._served.settled(after, wanted, attributes.subresource)
                     changed = True
-            except MutationError as error:
-                faults.append(str(error))
+            except MutationError as fault:
+                faults.append(str(fault))
+                error = metrics.error_type(str(fault))
+            self._metrics.mutated.observe(time.perf_counter() - began, policy_name, binding_name, error)
         if changed:
             await self._take(current, attributes, info, wanted)
+            view.changed()
         return changed, faults
 
     async def _take(self, changed: Object, attributes: AdmissionAttributes, info: ResourceInfo, wanted: ResourceInfo) -> None:

@@ -7,25 +7,31 @@ import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apiserver.admission import rule_matching
 from apiserver.admission.interfaces import AdmissionAttributes, Operation
 from apiserver.admission.plugin import Plugin, forbidden
-from apiserver.admission.policies import params
+from apiserver.admission.policies import metrics, params
 from apiserver.admission.policies.params import ConfigurationError
 from apiserver.admission.policies.source import Binding, Hook, PolicyServices, PolicySource
 from apiserver.authorization.authorizer import Authorizer
-from apiserver.long_runs import patiently
+from apiserver.long_runs import LongRunError, patiently
 from apiserver.machinery import status
 from apiserver.machinery.objects import Object
+from apiserver.request.unanswered import Unanswered
 from apiserver.resources.resource_info import ResourceInfo
+
+if TYPE_CHECKING:
+    from apiserver.admission.policies.request_view import RequestView
 
 KIND = "ValidatingAdmissionPolicy"
 #: noted in the audit event of one request
 FAILURES_NOTED_MAX = 50
 _NOTE = "validation.policy.admission.k8s.io/validation_failure"
 _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
+#: the labels of what ``validationActions`` do
+_ENFORCEMENTS = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
 
 
 @dataclass(slots=True)
@@ -57,30 +63,32 @@ class ValidatingAdmissionPolicy(Plugin):
         self._objects = services.objects
         self._served = services.served
         self._authorizer = authorizer
+        self._metrics = services.metrics
         self._source: PolicySource[Any] = PolicySource(
-            services.objects, "validatingadmissionpolicies", "validatingadmissionpolicybindings", _maker(services.minor)
+            services, "validatingadmissionpolicies", "validatingadmissionpolicybindings", _maker(services.minor)
         )
 
     def handles(self, operation: Operation, info: ResourceInfo, subresource: str) -> bool:
         return not rule_matching.is_exempt(info)
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
-        hooks = self._source.hooks()
+        hooks = self._source.concerned(attributes)
         if not hooks:
             return
+        from apiserver.admission.policies.request_view import RequestView  # with it comes CEL
+
         outcome = _Outcome()
+        view = RequestView(attributes, self._objects, self._served, self._authorizer)
         for hook in hooks:
-            await self._ask(hook, attributes, outcome)
+            await self._ask(hook, attributes, view, outcome)
         if outcome.noted:
             attributes.annotate(_NOTE, json.dumps(outcome.noted[:FAILURES_NOTED_MAX], ensure_ascii=False, separators=(",", ":")))
         if outcome.denials:
             raise _refusal(attributes, outcome.denials[0])
 
-    async def _ask(self, hook: Hook[Any], attributes: AdmissionAttributes, outcome: _Outcome) -> None:
-        from apiserver.admission.policies import versions
-
+    async def _ask(self, hook: Hook[Any], attributes: AdmissionAttributes, view: RequestView, outcome: _Outcome) -> None:
         try:
-            wanted = versions.matched(hook.matcher, hook.fault, attributes, self._objects, self._served)
+            wanted = view.matched(hook)
             if wanted is None:
                 return
             kind = hook.spec.get("paramKind")
@@ -91,7 +99,7 @@ class ValidatingAdmissionPolicy(Plugin):
         notes: dict[str, list[str]] = {}
         for binding in hook.bindings:
             try:
-                await self._ask_binding(hook, binding, wanted, info, attributes, outcome, notes)
+                await self._ask_binding(hook, binding, wanted, info, attributes, view, outcome, notes)
             except ConfigurationError as error:
                 self._misconfigured(hook, binding.name, f"failed to configure binding: {error}", outcome)
         for key, texts in notes.items():
@@ -108,47 +116,67 @@ class ValidatingAdmissionPolicy(Plugin):
         wanted: ResourceInfo,
         info: ResourceInfo | None,
         attributes: AdmissionAttributes,
+        view: RequestView,
         outcome: _Outcome,
         notes: dict[str, list[str]],
     ) -> None:
         """Raises ConfigurationError."""
-        from apiserver.admission.policies import versions
-
-        if binding.matcher is not None or binding.fault:
-            if versions.matched(binding.matcher, binding.fault, attributes, self._objects, self._served) is None:
-                return
+        if (binding.matcher is not None or binding.fault) and view.matched(binding) is None:
+            return
         given = await params.collect(info, binding.spec.get("paramRef"), attributes.namespace, self._served)
         if not given:
             return
-        values = await versions.values_of(attributes, wanted, self._objects, self._served, self._authorizer)
-        actions = binding.spec.get("validationActions") or ()
+        values = await view.values(wanted)
         for one in given:
-            judgement = await patiently(functools.partial(_judge, hook.compiled, {**values, "params": one}))
+            try:
+                judgement = hook.compiled.judge(values, one, patient=False)
+            except (LongRunError, Unanswered):
+                judgement = await patiently(functools.partial(_judge, hook.compiled, values, one))
+            if judgement.conditions is not None:
+                self._count_conditions(hook, attributes, judgement)
             for failure in judgement.failures:
-                for action in actions:
-                    if action == "Deny":
-                        outcome.denials.append(_Denial(hook.name, binding.name, failure.message, failure.reason))
-                    elif action == "Warn":
-                        text = f"Validation failed for {KIND} '{hook.name}' with binding '{binding.name}': {failure.message}"
-                        attributes.warnings.append(text)
-                    else:
-                        outcome.noted.append(
-                            {
-                                "message": failure.message,
-                                "policy": hook.name,
-                                "binding": binding.name,
-                                "expressionIndex": failure.position,
-                                "validationActions": list(actions),
-                            }
-                        )
-            outcome.denials += [_Denial(hook.name, binding.name, why) for why in judgement.annotation_errors]
+                self._act(hook, binding, failure, attributes, outcome)
+            for failure in judgement.ignored:
+                self._count(hook, binding, failure, "allow", metrics.error_type(failure.message))
+            for why in judgement.annotation_errors:
+                outcome.denials.append(_Denial(hook.name, binding.name, why))
+                self._metrics.validated.observe(0.0, hook.name, binding.name, metrics.error_type(why), "deny")
             for key, text in judgement.annotations:
                 if text not in notes.setdefault(key, []):
                     notes[key].append(text)
 
+    def _act(self, hook: Hook[Any], binding: Binding, failure: Any, attributes: AdmissionAttributes, outcome: _Outcome) -> None:
+        actions = binding.spec.get("validationActions") or ()
+        for action in actions:
+            if action == "Deny":
+                outcome.denials.append(_Denial(hook.name, binding.name, failure.message, failure.reason))
+            elif action == "Warn":
+                text = f"Validation failed for {KIND} '{hook.name}' with binding '{binding.name}': {failure.message}"
+                attributes.warnings.append(text)
+            else:
+                outcome.noted.append(
+                    {
+                        "message": failure.message,
+                        "policy": hook.name,
+                        "binding": binding.name,
+                        "expressionIndex": failure.position,
+                        "validationActions": list(actions),
+                    }
+                )
+            self._count(hook, binding, failure, _ENFORCEMENTS[action], metrics.error_type(failure.message))
 
-def _judge(policy: Any, values: dict[str, Any], patient: bool) -> Any:
-    return policy.judge(values, patient=patient)
+    def _count(self, hook: Hook[Any], binding: Binding, failure: Any, enforcement: str, error: str) -> None:
+        self._metrics.validated.observe(failure.seconds, hook.name, binding.name, error, enforcement)
+
+    def _count_conditions(self, hook: Hook[Any], attributes: AdmissionAttributes, judgement: Any) -> None:
+        labels = (hook.name, "policy", "validate", attributes.operation.value)
+        self._metrics.conditions.observe(judgement.conditions.seconds, *labels)
+        if judgement.conditions.error:
+            self._metrics.condition_errors.observe(0.0, *labels)
+
+
+def _judge(policy: Any, values: dict[str, Any], param: Object | None, patient: bool) -> Any:
+    return policy.judge(values, param, patient=patient)
 
 
 def _maker(minor: int) -> Callable[[Object], Any]:

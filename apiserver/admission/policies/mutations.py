@@ -40,6 +40,7 @@ class MutatingPolicy:
         params = spec.get("paramKind") is not None
         self._variables, environment = compile_variables(spec, expressions.request_environment(minor, params=params, authorizer=True))
         self._conditions = MatchConditions(spec.get("matchConditions") or (), environment)
+        self.has_conditions = bool(spec.get("matchConditions"))
         fields = {name: declared_type(found.type) for name, found in self._variables.items()}
         changing = expressions.request_environment(minor, params=params, authorizer=True)
         changing = changing.extended({"variables": cel.ObjectType("kubernetes.variables", fields, nulls=True)})

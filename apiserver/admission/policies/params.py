@@ -20,6 +20,10 @@ class ConfigurationError(Exception):
 class ServedObjects(Protocol):
     """Resources of all kinds, custom ones too, in the version that is asked for."""
 
+    @property
+    def generation(self) -> int:
+        """Another number whenever something else is served."""
+
     def by_kind(self, group: str, version: str, kind: str) -> ResourceInfo | None: ...
 
     async def get_object(self, info: ResourceInfo, namespace: str, name: str) -> Object | None: ...

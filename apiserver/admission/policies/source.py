@@ -1,6 +1,8 @@
 """``PolicySource``: the stored policies that have bindings, ready to be asked (apiserver ``admission/plugin/policy/generic``).
 
-What is stored is looked at again whenever a policy or binding has changed; what did not change keeps its matchers and programs.
+What is stored is looked at again whenever a policy or binding has changed; what did not change keeps its matchers and programs. Which
+policies a request can be about follows from its operation and resource, and is found once for each combination: those about other
+resources cost nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from apiserver.admission import rule_matching
+from apiserver.admission.interfaces import AdmissionAttributes
+from apiserver.admission.policies.metrics import PolicyMetrics
 from apiserver.admission.policies.params import ServedObjects
 from apiserver.machinery import labels, objects
 from apiserver.machinery.objects import Object
@@ -36,6 +40,7 @@ class PolicyServices:
     objects: PolicyObjects
     served: ServedObjects
     minor: int
+    metrics: PolicyMetrics = field(default_factory=PolicyMetrics)
 
 
 @dataclass(slots=True)
@@ -74,14 +79,36 @@ class Hook(Generic[T]):
 class PolicySource(Generic[T]):
     """``policies`` and ``bindings`` are resources of the group; ``make`` compiles a policy's spec."""
 
-    def __init__(self, objects: PolicyObjects, policies: str, bindings: str, make: Callable[[Object], T]) -> None:
-        self._objects = objects
+    def __init__(self, services: PolicyServices, policies: str, bindings: str, make: Callable[[Object], T]) -> None:
+        self._objects = services.objects
+        self._served = services.served
         self._policies = policies
         self._bindings = bindings
         self._make = make
         self._seen = (-1, -1)
         self._available = True
         self._hooks: list[Hook[T]] = []
+        self._generation = -1
+        self._concerned: dict[tuple[str, str, str, str], tuple[Hook[T], ...]] = {}
+
+    def concerned(self, attributes: AdmissionAttributes) -> Sequence[Hook[T]]:
+        """Those that can be about such a request, by the policies' names."""
+        hooks = self.hooks()
+        if not hooks:
+            return ()
+        info, generation = attributes.info, self._served.generation
+        if generation != self._generation:
+            self._generation = generation
+            self._concerned.clear()
+        key = (attributes.operation.value, info.api_version, info.resource, attributes.subresource)
+        found = self._concerned.get(key)
+        if found is None:
+            equivalents = self._served.equivalents(info)
+            operation, subresource = attributes.operation, attributes.subresource
+            found = self._concerned[key] = tuple(
+                hook for hook in hooks if hook.matcher is None or hook.matcher.may_concern(operation, info, subresource, equivalents)
+            )
+        return found
 
     def hooks(self) -> Sequence[Hook[T]]:
         """By the policies' names."""
@@ -95,6 +122,7 @@ class PolicySource(Generic[T]):
         if seen != self._seen:
             self._hooks = self._read()
             self._seen = seen
+            self._concerned.clear()
         return self._hooks
 
     def _read(self) -> list[Hook[T]]:
