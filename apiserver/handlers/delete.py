@@ -56,6 +56,8 @@ async def delete(scope: ResourceScope, context: RequestContext, receive: Receive
         await object_deletion.delete_unreadable(scope.store, write_of(context, options), namespace, info.name)
         await response.send_object(send, context, 200, negotiated, deleted_status(scope, info.name, {}))
         return
+    if why := scope.store.strategy.why_never_deleted(info.name):
+        raise status.forbidden(scope.info.group, scope.info.resource, info.name, why)
     done = await object_deletion.delete(scope.store, write_of(context, options), namespace, info.name, options)
     returns_object = (scope.info.group, scope.info.resource) in _RETURN_OBJECT
     if returns_object or not done.gone:

@@ -65,7 +65,8 @@ class Subresources:
         kind = scopes.kind_info(sub.group, sub.version, sub.kind)
         request = await scopes.decode_apart(scope.schemas, kind, sub.kind, body, options, context)
         info, write = context.info, scope.write_of(context, options, "CreateOptions")
-        account = await scope.store.get(info.namespace, info.name)
+        # first, so that a namespace that is not there is told of before its account
         await scope.store.admit_apart(Operation.CREATE, write, info.namespace, info.name, request, None, "token")
+        account = await scope.store.get(info.namespace, info.name)
         answer = await self._issue_token(request, account.decode(), context)
         await response.send_object(send, context, 201, negotiated, answer)

@@ -88,6 +88,10 @@ class Strategy:
         """What a kind does by itself at a delete, in place; True: that is all of the delete."""
         return False
 
+    def why_never_deleted(self, name: str) -> str:
+        """Why a request to delete the object of this name is refused; "" where it is not. A deletion of the collection does not ask."""
+        return ""
+
     #: the revision since which the kind exists here; what came before is not its history. 0: always
     since_revision: int = 0
     #: whether ``from_storage`` and ``to_storage`` do more than ``registry.conversion``

@@ -7,7 +7,7 @@ from typing import Any
 from apiserver.admission.interfaces import AdmissionAttributes, ObjectGetter, Operation
 from apiserver.admission.plugin import Plugin, forbidden, is_mirror_pod, new_object
 from apiserver.authentication.user import node_name
-from apiserver.machinery import objects, status
+from apiserver.machinery import objects, spec_diff, status
 
 _MIRROR = "kubernetes.io/config.mirror"
 _LEASES = "kube-node-lease"
@@ -78,7 +78,8 @@ class NodeRestriction(Plugin):
     def _existing_pod(self, attributes: AdmissionAttributes, name: str) -> objects.Object:
         pod = self._getter.get("", "pods", attributes.namespace, name)
         if pod is None:
-            raise status.not_found("", "pods", name)
+            # by the name of the kind in a cache of such objects, not by that of the resource
+            raise status.not_found("", "pod", name)
         return pod
 
     def _pod(self, attributes: AdmissionAttributes, node: str) -> None:
@@ -126,7 +127,7 @@ class NodeRestriction(Plugin):
             raise forbidden(attributes, f'node "{node}" must not set blockOwnerDeletion on an owner reference')
         existing = self._getter.get("", "nodes", "", node)
         if existing is None:
-            raise status.not_found("", "nodes", node)
+            raise status.not_found("", "node", node)
         if owner.get("uid") != objects.uid(existing):
             raise forbidden(attributes, f"node {node} UID mismatch: expected {owner.get('uid')} got {objects.uid(existing)}")
 
@@ -236,8 +237,9 @@ def _check_claim(attributes: AdmissionAttributes, node: str) -> None:
         raise forbidden(attributes, "may only update PVC status")
     if attributes.operation is not Operation.UPDATE:
         raise forbidden(attributes, f'unexpected operation "{attributes.operation.value}"')
-    if _frozen_part(new_object(attributes)) != _frozen_part(attributes.old_object or {}):
-        what = "fields other than status.quantity and status.conditions"
+    old, new = _frozen_part(attributes.old_object or {}), _frozen_part(new_object(attributes))
+    if old != new:
+        what = f"fields other than status.quantity and status.conditions: {spec_diff.describe(old, new)}"
         raise forbidden(attributes, f'node "{node}" is not allowed to update {what}')
 
 

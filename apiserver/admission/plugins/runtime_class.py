@@ -6,7 +6,7 @@ from typing import Any
 
 from apiserver.admission.interfaces import AdmissionAttributes, ObjectGetter, Operation
 from apiserver.admission.plugin import POD, Plugin, forbidden, new_object, spec_of
-from apiserver.machinery import objects, quantity
+from apiserver.machinery import objects, quantity, tolerations
 
 
 class RuntimeClass(Plugin):
@@ -22,18 +22,18 @@ class RuntimeClass(Plugin):
         found = self._class_of(attributes, spec)
         if found is None:
             return
-        overhead = objects.get(found, "overhead", "podFixed")
-        if overhead is not None:
+        if (overhead := _overhead(found)) is not None:
             if spec.get("overhead") and not _equal(spec["overhead"], overhead):
                 raise forbidden(attributes, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
-            spec["overhead"] = dict(overhead)
+            if overhead:
+                spec["overhead"] = dict(overhead)
         if found.get("scheduling") is not None:
             _set_scheduling(attributes, spec, found["scheduling"])
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
         spec = new_object(attributes).get("spec") or {}
         found = self._class_of(attributes, spec)
-        overhead = objects.get(found, "overhead", "podFixed")
+        overhead = _overhead(found)
         if overhead is None and spec.get("overhead"):
             raise forbidden(attributes, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
         if overhead is not None and not _equal(spec.get("overhead") or {}, overhead):
@@ -47,6 +47,12 @@ class RuntimeClass(Plugin):
         if found is None:
             raise forbidden(attributes, f'pod rejected: RuntimeClass "{name}" not found')
         return found
+
+
+def _overhead(found: objects.Object | None) -> dict[str, Any] | None:
+    """None where a class says nothing of it; a class may also say that there is none."""
+    said = (found or {}).get("overhead")
+    return None if said is None else said.get("podFixed") or {}
 
 
 def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -63,6 +69,5 @@ def _set_scheduling(attributes: AdmissionAttributes, spec: dict[str, Any], sched
         selector[key] = value
     if selector:
         spec["nodeSelector"] = selector
-    added = [t for t in scheduling.get("tolerations") or () if t not in (spec.get("tolerations") or ())]
-    if added:
-        spec["tolerations"] = [*(spec.get("tolerations") or ()), *(dict(t) for t in added)]
+    if wanted := scheduling.get("tolerations"):
+        spec["tolerations"] = [dict(one) for one in tolerations.merged(spec.get("tolerations") or (), wanted)]

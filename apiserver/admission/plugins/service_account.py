@@ -40,6 +40,8 @@ class ServiceAccount(Plugin):
     async def admit(self, attributes: AdmissionAttributes) -> None:
         pod = new_object(attributes)
         if is_mirror_pod(pod):
+            # as early as a pod is changed elsewhere: before what else is wrong with it is looked for
+            _check_mirror_pod(attributes, pod.get("spec") or {})
             return
         spec = spec_of(pod)
         # "serviceAccount" is the field's first name; both are kept equal

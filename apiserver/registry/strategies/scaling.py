@@ -109,6 +109,9 @@ class PriorityClassStrategy(Strategy):
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         return scaling.priority_class_update(new, old)
 
+    def why_never_deleted(self, name: str) -> str:
+        return "this is a system priority class and cannot be deleted" if name in scaling.SYSTEM_CLASSES else ""
+
     def spec_changed(self, new: Object, old: Object) -> bool:
         """Nothing that matters may change."""
         return False

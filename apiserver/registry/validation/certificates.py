@@ -9,9 +9,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from apiserver.machinery import names
+from apiserver.machinery import names, spec_diff
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
-from apiserver.registry.validation import spec_diff
 from apiserver.registry.validation.common import Errors, each, equal
 
 Part = Mapping[str, Any]

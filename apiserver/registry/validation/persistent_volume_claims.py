@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apiserver.machinery import names, release
+from apiserver.machinery import names, release, spec_diff
 from apiserver.machinery.field_errors import FieldError, forbidden, invalid, not_supported, required
-from apiserver.registry.validation import formats, quantities, spec_diff
+from apiserver.registry.validation import formats, quantities
 from apiserver.registry.validation.common import Errors, checked, equal, immutable, label_selector, labels
 
 Part = Mapping[str, Any]

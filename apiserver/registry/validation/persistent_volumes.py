@@ -6,9 +6,9 @@ import posixpath
 from collections.abc import Mapping
 from typing import Any
 
-from apiserver.machinery import names
+from apiserver.machinery import names, spec_diff
 from apiserver.machinery.field_errors import FieldError, forbidden, invalid, not_supported, required
-from apiserver.registry.validation import persistent_volume_claims, quantities, scheduling, spec_diff, volumes
+from apiserver.registry.validation import persistent_volume_claims, quantities, scheduling, volumes
 from apiserver.registry.validation.common import Errors, checked, equal, immutable
 
 Part = Mapping[str, Any]

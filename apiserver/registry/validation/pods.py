@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apiserver.machinery import names, release
+from apiserver.machinery import names, release, spec_diff
 from apiserver.machinery.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from apiserver.registry.validation import containers, formats, pod_platform, quantities, scheduling, security, spec_diff, volumes
+from apiserver.registry.validation import containers, formats, pod_platform, quantities, scheduling, security, volumes
 from apiserver.registry.validation.common import Errors, checked, each, equal, labels, one_of
 from apiserver.registry.validation.quality_of_service import qos_class
 

@@ -16,9 +16,10 @@ def qos_class(spec: Mapping[str, Any]) -> str:
     resources = spec.get("resources") or {}
     guaranteed, anything = True, False
     for part in [resources] if resources.get("limits") or resources.get("requests") else _of_containers(spec):
-        requests = {k: v for k, v in (part.get("requests") or {}).items() if k in _COMPUTE and amount(v) > 0}
+        requests = {k: v for k, v in (part.get("requests") or {}).items() if k in _COMPUTE}
         limits = {k: v for k, v in (part.get("limits") or {}).items() if k in _COMPUTE and amount(v) > 0}
-        anything = anything or bool(requests or limits)
+        anything = anything or bool(limits) or any(amount(v) > 0 for v in requests.values())
+        # a request that is left out is the limit, one of zero is none
         if len(limits) != len(_COMPUTE) or any(amount(requests.get(k, v)) != amount(v) for k, v in limits.items()):
             guaranteed = False
     if not anything:

@@ -25,6 +25,7 @@ _INTEGER_RESOURCES = frozenset((
 ))  # fmt: skip
 _OVERCOMMITABLE = ("cpu", "memory", "ephemeral-storage")
 HUGE_PAGES_PREFIX = "hugepages-"
+_QUOTA_HUGE_PAGES = (HUGE_PAGES_PREFIX, f"requests.{HUGE_PAGES_PREFIX}")
 _NATIVE_DOMAIN = "kubernetes.io/"
 
 
@@ -92,7 +93,7 @@ def resource_name(out: Errors, path: str, name: str) -> None:
     found = formats.qualified_name(name)
     for message in found:
         out.append(invalid(path, name, message))
-    if not found and "/" not in name and name not in _STANDARD_RESOURCES and not is_huge_page(name):
+    if not found and "/" not in name and name not in _STANDARD_RESOURCES and not name.startswith(_QUOTA_HUGE_PAGES):
         out.append(invalid(path, name, "must be a standard resource type or fully qualified"))
 
 
@@ -108,7 +109,7 @@ def container_resource_name(out: Errors, path: str, name: str) -> None:
 
 def quota_resource_name(out: Errors, path: str, name: str) -> None:
     resource_name(out, path, name)
-    if "/" not in name and name not in _STANDARD_QUOTA_RESOURCES and not name.startswith(("hugepages-", "requests.hugepages-")):
+    if "/" not in name and name not in _STANDARD_QUOTA_RESOURCES and not name.startswith(_QUOTA_HUGE_PAGES):
         out.append(invalid(path, name, "must be a standard resource for quota"))
 
 

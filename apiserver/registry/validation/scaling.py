@@ -17,7 +17,7 @@ STABILIZATION_SECONDS_MAX = 3600
 PERIOD_SECONDS_MAX = 1800
 USER_PRIORITY_MAX = 1_000_000_000
 SYSTEM_PREFIX = "system-"
-_SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _METRIC_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 _SOURCES = {"Object": "object", "External": "external", "Pods": "pods", "Resource": "resource", "ContainerResource": "containerResource"}
 _NOTHING: Part = {}
@@ -216,7 +216,7 @@ def priority_class(obj: Part) -> list[FieldError]:
 
 
 def _not_a_system_class(name: str, value: int, is_default: bool) -> str:
-    known = _SYSTEM_CLASSES.get(name)
+    known = SYSTEM_CLASSES.get(name)
     if known is None:
         return f"{name} is not a known system priority class"
     if value != known:

@@ -91,7 +91,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("pods", mirror(serviceAccountName="x"), {}, "reference a service account"),
     ("pods", mirror(volumes=[{"secret": {"secretName": "x"}}]), {}, "reference secrets"),
     ("pods", None, {"name": "other"}, "can only delete pods with spec.nodeName set to itself"),
-    ("pods", None, {"name": "gone"}, 'pods "gone" not found'),
+    ("pods", None, {"name": "gone"}, 'pod "gone" not found'),
     ("pods", pod("other"), {"old": pod("other", nodeName="n2"), "subresource": "status"}, "can only update pod status for pods"),
     ("pods", pod("mine"), {"subresource": "binding"}, "unexpected pod subresource"),
     ("pods", {"metadata": {"name": "other"}}, {"subresource": "eviction"}, "can only evict pods"),
