@@ -1,23 +1,17 @@
-"""HTTP/1.1 for the API server: uvicorn's httptools protocol with the client's certificate in the scope and a bound on slow heads; and the
-listener that ends gracefully."""
+"""HTTP/1.1 for the API server: uvicorn's httptools protocol with the client's certificate in the scope, and bounds on slow clients."""
 
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import re
-import socket
-import ssl
 import urllib.parse
 from collections import OrderedDict
 from typing import Any
 
 import httptools
 import orjson
-import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
 
 from apiserver.aggregation.tunnel import TAKE_OVER_KEY
 from apiserver.handler_chain import CUT_KEY, GONE_KEY, PEER_CERTIFICATE_KEY, PEER_INTERMEDIATES_KEY
@@ -36,16 +30,10 @@ DRAIN_SECONDS = 10.0
 #: What waits in memory for a client that does not read before whoever writes to it has to wait; a piece that is under way comes to it.
 #: uvloop's own limit is twice as much, under another half a mebibyte of the connection below TLS.
 WRITE_BUFFER_BYTES_MAX = 256 * 1024
-#: What the kernel takes beyond what it may send at the moment. Its own limit is megabytes for each connection, all of which has to be
-#: encrypted and copied before a reader that does not read is known for one.
-UNSENT_BYTES_MAX = 512 * 1024
 #: What a client gets to read of an answer after its connection is given up.
 FLUSH_SECONDS = 10.0
 #: An idle connection is kept for Go's clients, which reuse theirs (kube-apiserver's IdleTimeout is three minutes).
 KEEP_ALIVE_SECONDS = 180
-TLS_HANDSHAKE_TIMEOUT_SECONDS = 10.0
-#: What requests in flight get to finish when the server ends.
-SHUTDOWN_SECONDS = 10.0
 
 #: A request line with a method that nobody knows: a request all the same (RFC 9110 §9.1), where other garbage is none.
 _UNKNOWN_METHOD = re.compile(rb"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} [^ \r\n]+ HTTP/1\.[01]\r?\n", re.MULTILINE)
@@ -340,69 +328,3 @@ def _intermediates(connection: Any, certificate: bytes) -> tuple[bytes, ...]:
         if len(_sent_along) > SENT_ALONG_MAX:
             _sent_along.popitem(last=False)
     return found
-
-
-class HttpListener:
-    """Serves ``app`` on a bound socket until ``stop``."""
-
-    def __init__(self, app: Any, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
-        config = uvicorn.Config(
-            app,
-            loop="none",
-            http=ApiProtocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            proxy_headers=False,
-        )
-        config.load()
-        self._config = config
-        self._state = ServerState()
-        self._socket = listener
-        self._tls = tls
-        self._server: asyncio.Server | None = None
-        self._ticker: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        handshake = None if self._tls is None else TLS_HANDSHAKE_TIMEOUT_SECONDS
-        self._set_date()
-        if self._socket.family != socket.AF_UNIX and hasattr(socket, "TCP_NOTSENT_LOWAT"):
-            # connections have it from their listener
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
-        self._server = await loop.create_server(
-            self._protocol, sock=self._socket, ssl=self._tls, backlog=1024, ssl_handshake_timeout=handshake
-        )
-        self._ticker = asyncio.create_task(self._tick())
-
-    def _protocol(self) -> ApiProtocol:
-        return ApiProtocol(config=self._config, server_state=self._state, app_state={})
-
-    def _set_date(self) -> None:
-        self._state.default_headers = [(b"date", email.utils.formatdate(usegmt=True).encode())]
-
-    async def _tick(self) -> None:
-        """The Date header is made once a second, not once a request."""
-        while True:
-            await asyncio.sleep(1)
-            self._set_date()
-
-    async def stop(self) -> None:
-        """Take no further connections, let requests end, close what is left after ``SHUTDOWN_SECONDS``."""
-        assert self._server is not None and self._ticker is not None, "start comes first"
-        self._ticker.cancel()
-        self._server.close()
-        for connection in list(self._state.connections):
-            connection.shutdown()
-        pending = {task for task in self._state.tasks if not task.done()}
-        if pending:
-            _, late = await asyncio.wait(pending, timeout=SHUTDOWN_SECONDS)
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late, timeout=1)
-        for connection in list(self._state.connections):
-            connection.transport.close()

@@ -43,7 +43,7 @@ from apiserver.handlers.endpoint import ResourceEndpoint
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.subresources import Subresources
 from apiserver.handlers.virtual import VirtualResources
-from apiserver.http_protocol import HttpListener
+from apiserver.http_listener import HttpListener
 from apiserver.lazy_app import LazyApp
 from apiserver.machinery.objects import Object
 from apiserver.metrics import RequestMetrics, StoreRequestMetrics

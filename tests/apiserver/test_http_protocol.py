@@ -14,7 +14,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 
 from apiserver import http_protocol
 from apiserver.http_exchange import Exchange
-from apiserver.http_protocol import HttpListener
+from apiserver.http_listener import HttpListener
 from tests.apiserver.api import Api
 
 CM = "/api/v1/namespaces/ns-a/configmaps"

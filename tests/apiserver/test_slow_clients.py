@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from apiserver import http_protocol
-from apiserver.http_protocol import HttpListener
+from apiserver import http_listener, http_protocol
+from apiserver.http_listener import HttpListener
 from tests.apiserver.api import Api
 from tests.apiserver.test_http_protocol import CM, HEAD, listening, read_head
 
@@ -145,7 +145,7 @@ async def test_little_is_made_for_a_reader_that_does_not_read() -> None:
     """Neither this process nor the kernel keeps megabytes for it."""
     app = Endless(16 * 1024)
     async with reader_that_does_not_read(app):
-        assert app.sent <= http_protocol.WRITE_BUFFER_BYTES_MAX + http_protocol.UNSENT_BYTES_MAX + 256 * 1024
+        assert app.sent <= http_protocol.WRITE_BUFFER_BYTES_MAX + http_listener.UNSENT_BYTES_MAX + 256 * 1024
 
 
 async def test_what_waits_in_this_process_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

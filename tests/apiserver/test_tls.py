@@ -21,7 +21,7 @@ from apiserver import tls
 from apiserver.authentication.x509 import X509Authenticator
 from apiserver.cli.pki import Pki, Subject
 from apiserver.handler_chain import PEER_CERTIFICATE_KEY, PEER_INTERMEDIATES_KEY
-from apiserver.http_protocol import HttpListener
+from apiserver.http_listener import HttpListener
 from storage.tls import expiry_seconds
 from tests.apiserver.api import config_in
 
