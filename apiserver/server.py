@@ -52,6 +52,7 @@ from apiserver.objectstore.interface import EncryptionError, ObjectStoreError, S
 from apiserver.objectstore.measured_kv import MeasuredKV
 from apiserver.objectstore.object_store import Census, ObjectStore
 from apiserver.objectstore.read_only_kv import ReadOnlyKV
+from apiserver.policy_status import PolicyStatus
 from apiserver.registry import service_addresses, service_allocators, strategies
 from apiserver.registry.environment import Environment
 from apiserver.registry.field_managers import SchemaFieldManagers
@@ -166,6 +167,7 @@ class ApiServer:
             self.audit = build_audit(config.audit)
         self.dispatcher: Dispatcher | None = None
         self.flow_objects = Upkeep(self.registry, (errors.StoreError,), self._flow_objects_changed)
+        self.policy_status = PolicyStatus(self.registry, self.schemas, (errors.StoreError,))
         self._certificates: CertificateExpiry | None = None
         self._postponed: list[Callable[[], Awaitable[object]]] = []
         self.ready = False
@@ -440,6 +442,7 @@ class ApiServer:
             self._do_postponed,
             self.definitions.run,
             self.flow_objects.run,
+            self.policy_status.run,
             self.local_services.run,
             self.aggregator.run,
         )
