@@ -62,6 +62,7 @@ def build_admission_chain(
     """``source`` names token volumes; ``policies``: what admission policies look at, None: there are
     none. ``now``: seconds since the epoch. Raises ValueError for unknown plugin names."""
     users = configuration.webhook_users
+    minor = policies.minor if policies is not None else LAST_MINOR
     makers: dict[str, Callable[[], AdmissionPlugin]] = {
         "NamespaceLifecycle": lambda: NamespaceLifecycle(getter),
         "LimitRanger": lambda: LimitRanger(getter),
@@ -69,7 +70,7 @@ def build_admission_chain(
         "NodeRestriction": lambda: NodeRestriction(getter),
         "TaintNodesByCondition": TaintNodesByCondition,
         "AlwaysPullImages": AlwaysPullImages,
-        "PodSecurity": lambda: PodSecurity(getter, configuration.pod_security),
+        "PodSecurity": lambda: PodSecurity(getter, configuration.pod_security, minor),
         "Priority": lambda: Priority(getter),
         "DefaultTolerationSeconds": DefaultTolerationSeconds,
         "ExtendedResourceToleration": ExtendedResourceToleration,
@@ -82,7 +83,7 @@ def build_admission_chain(
         "ClusterTrustBundleAttest": lambda: ClusterTrustBundleAttest(authorizer),
         "CertificateSubjectRestriction": CertificateSubjectRestriction,
         "DefaultIngressClass": lambda: DefaultIngressClass(getter),
-        "PodTopologyLabels": lambda: PodTopologyLabels(getter, policies.minor if policies is not None else LAST_MINOR),
+        "PodTopologyLabels": lambda: PodTopologyLabels(getter, minor),
         "MutatingAdmissionWebhook": lambda: MutatingAdmissionWebhook(webhooks, users.get("MutatingAdmissionWebhook", NO_USERS)),
         "ValidatingAdmissionWebhook": lambda: ValidatingAdmissionWebhook(webhooks, users.get("ValidatingAdmissionWebhook", NO_USERS)),
         "ResourceQuota": lambda: ResourceQuota(getter, quota_writer, now, configuration.limited_resources),

@@ -6,13 +6,14 @@ ResourceQuota and the two plugins of webhooks have one here; a part for a plugin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from apiserver.admission.pod_security import policy
 from apiserver.admission.pod_security.policy import Wanted
+from apiserver.machinery import names
 from apiserver.machinery.config_file import ConfigFileError, Section, read_config
 from apiserver.outbound import kubeconfig
 from apiserver.outbound.kubeconfig import NO_USERS, Users
@@ -118,11 +119,23 @@ def _pod_security(part: Section, problems: list[str]) -> PodSecurityConfiguratio
     for mode in policy.MODES:
         level, version = said.text(mode) or "privileged", said.text(f"{mode}-version") or "latest"
         if level not in levels:
-            problems.append(f"{said.path(mode)}: must be one of {', '.join(levels)}")
+            problems.append(f"{said.path(mode)}: {policy.WRONG_LEVEL}")
         elif not policy.is_version(version):
             problems.append(f'{said.path(f"{mode}-version")}: must be "latest" or "v1.x"')
         else:
             defaults[mode] = Wanted(level=policy.Level(level), version=version)
+    checks: dict[str, Callable[[str], list[str]]] = {
+        "usernames": lambda name: [] if name else ["username must not be empty"],
+        "runtimeClasses": names.dns1123_subdomain,
+        "namespaces": names.dns1123_label,
+    }
+    for key, check in checks.items():
+        said_names = exempt.texts(key)
+        for position, name in enumerate(said_names):
+            if wrong := check(name):
+                problems.append(f"{exempt.path(key)}[{position}]: {', '.join(wrong)}")
+            elif name in said_names[:position]:
+                problems.append(f'{exempt.path(key)}[{position}]: "{name}" stands there twice')
     return PodSecurityConfiguration(
         defaults=defaults,
         usernames=frozenset(exempt.texts("usernames")),

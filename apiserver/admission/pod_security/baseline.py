@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.admission.pod_security.spec import Spec, Violation, containers, names_where, quoted, security, subject
+from apiserver.admission.pod_security.spec import (
+    Spec,
+    Violation,
+    bad_values,
+    containers,
+    in_own_users,
+    names_where,
+    quoted,
+    security,
+    setters,
+    subject,
+    uses,
+)
 from apiserver.machinery import objects
 
 _CAPABILITIES = frozenset(
@@ -37,24 +49,29 @@ _SYSCTLS = {
     "net.ipv4.tcp_keepalive_probes": 29,
     "net.ipv4.tcp_rmem": 32,
     "net.ipv4.tcp_wmem": 32,
+    "net.ipv4.tcp_slow_start_after_idle": 37,
+    "net.ipv4.tcp_notsent_lowat": 37,
 }
 _SELINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t")
+_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 _APPARMOR_PREFIX = "container.apparmor.security.beta.kubernetes.io/"
 
 
-def check(metadata: dict[str, Any], spec: Spec, minor: int) -> list[Violation]:
-    """``minor``: the Kubernetes version whose rules are asked for."""
+def check(metadata: dict[str, Any], spec: Spec, minor: int, replaced: frozenset[str] = frozenset()) -> list[Violation]:
+    """``minor``: the Kubernetes version whose rules are asked for. ``replaced``: the rules that the restricted level says more of."""
     found = [
         _apparmor(metadata, spec),
-        _capabilities(spec),
+        None if "capabilities" in replaced else _capabilities(spec),
         _host_namespaces(spec),
-        _host_paths(spec),
+        None if "hostPath" in replaced else _host_paths(spec),
         _host_ports(spec),
         _host_probes(spec) if minor >= 34 else None,
         _privileged(spec),
-        _proc_mount(spec, minor),
+        # in a user namespace an unmasked /proc shows nothing of the host
+        None if "procMount" in replaced or (minor >= 35 and in_own_users(spec)) else proc_mount(spec),
         _selinux(spec, minor),
-        _seccomp(spec),
+        None if "seccomp" in replaced else seccomp_setters(spec) if minor >= 19 else _seccomp_annotations(metadata, spec),
         _sysctls(spec, minor),
         _windows_host_process(spec),
     ]
@@ -63,18 +80,20 @@ def check(metadata: dict[str, Any], spec: Spec, minor: int) -> list[Violation]:
 
 def _apparmor(metadata: dict[str, Any], spec: Spec) -> Violation | None:
     annotations = metadata.get("annotations") or {}
-    wrong = [
+    marked = [
         f'{key}="{value}"'
         for key, value in sorted(annotations.items())
         if key.startswith(_APPARMOR_PREFIX) and value not in ("", "runtime/default") and not value.startswith("localhost/")
     ]
-    kinds = [objects.get(security(spec), "appArmorProfile", "type")]
-    kinds += [objects.get(security(c), "appArmorProfile", "type") for c in containers(spec)]
-    if "Unconfined" in kinds:
-        wrong.append('type "Unconfined"')
-    if not wrong:
+    kinds = sorted(bad_values(spec, "appArmorProfile", "type", allowed=("RuntimeDefault", "Localhost")))
+    who = setters(spec, "appArmorProfile", "type", bad=kinds)
+    if marked:
+        who = " and ".join([*filter(None, [who]), f"annotation{'s' if len(marked) > 1 else ''}"])
+    if not who:
         return None
-    return Violation(rule="apparmor", reason=f"forbidden AppArmor profile{'s' if len(wrong) > 1 else ''}", detail=", ".join(wrong))
+    wrong = [*kinds, *marked]
+    reason = f"forbidden AppArmor profile{'s' if len(wrong) > 1 else ''}"
+    return Violation(reason=reason, detail=f"{who} must not set AppArmor profile type to {quoted(wrong)}")
 
 
 def _capabilities(spec: Spec) -> Violation | None:
@@ -88,36 +107,32 @@ def _capabilities(spec: Spec) -> Violation | None:
     if not names:
         return None
     detail = f"{subject(names)} must not include {quoted(sorted(added))} in securityContext.capabilities.add"
-    return Violation(rule="capabilities", reason="non-default capabilities", detail=detail)
+    return Violation(reason="non-default capabilities", detail=detail)
 
 
 def _host_namespaces(spec: Spec) -> Violation | None:
     wrong = [f"{field}=true" for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field)]
-    return Violation(rule="hostNamespaces", reason="host namespaces", detail=", ".join(wrong)) if wrong else None
+    return Violation(reason="host namespaces", detail=", ".join(wrong)) if wrong else None
 
 
 def _host_paths(spec: Spec) -> Violation | None:
     wrong = [str(v.get("name")) for v in spec.get("volumes") or () if v.get("hostPath") is not None]
-    return Violation(rule="hostPath", reason="hostPath volumes", detail=subject(wrong, "volume")) if wrong else None
+    return Violation(reason="hostPath volumes", detail=subject(wrong, "volume")) if wrong else None
 
 
 def _host_ports(spec: Spec) -> Violation | None:
     names: list[str] = []
-    ports: set[int] = set()
+    ports: set[str] = set()
     for container in containers(spec):
-        used = {int(port["hostPort"]) for port in container.get("ports") or () if port.get("hostPort")}
+        used = {str(port["hostPort"]) for port in container.get("ports") or () if port.get("hostPort")}
         if used:
             names.append(str(container.get("name")))
             ports |= used
-    if not names:
-        return None
-    listed = ", ".join(str(port) for port in sorted(ports))
-    detail = f"{subject(names)} use{'' if len(names) > 1 else 's'} hostPort{'s' if len(ports) > 1 else ''} {listed}"
-    return Violation(rule="hostPorts", reason="hostPort", detail=detail)
+    return Violation(reason="hostPort", detail=uses(names, "container", "hostPort", sorted(ports))) if names else None
 
 
 def _host_probes(spec: Spec) -> Violation | None:
-    names: list[str] = []
+    names: set[str] = set()
     hosts: set[str] = set()
     for container in containers(spec):
         handlers = [container.get(probe) or {} for probe in ("livenessProbe", "readinessProbe", "startupProbe")]
@@ -125,78 +140,79 @@ def _host_probes(spec: Spec) -> Violation | None:
         named = [objects.get(h, kind, "host") for h in handlers for kind in ("httpGet", "tcpSocket")]
         wrong = {str(host) for host in named if host}
         if wrong:
-            names.append(str(container.get("name")))
+            names.add(str(container.get("name")))
             hosts |= wrong
     if not names:
         return None
-    detail = f"{subject(names)} use{'' if len(names) > 1 else 's'} probe or lifecycle host{'s' if len(hosts) > 1 else ''} "
-    return Violation(rule="hostProbes", reason="probe or lifecycle host", detail=detail + quoted(sorted(hosts)))
+    shown = [f'"{host}"' for host in sorted(hosts)]
+    return Violation(reason="probe or lifecycle host", detail=uses(sorted(names), "container", "probe or lifecycle host", shown))
 
 
 def _privileged(spec: Spec) -> Violation | None:
     names = names_where(spec, "privileged", bad=(True,))
     if not names:
         return None
-    return Violation(rule="privileged", reason="privileged", detail=f"{subject(names)} must not set securityContext.privileged=true")
+    return Violation(reason="privileged", detail=f"{subject(names)} must not set securityContext.privileged=true")
 
 
-def _proc_mount(spec: Spec, minor: int) -> Violation | None:
-    if minor >= 35 and spec.get("hostUsers") is False:
-        # in a user namespace an unmasked /proc shows nothing of the host
-        return None
-    kinds = {objects.get(security(c), "procMount"): str(c.get("name")) for c in containers(spec)}
-    wrong = sorted(str(kind) for kind in kinds if kind not in (None, "", "Default"))
+def proc_mount(spec: Spec) -> Violation | None:
+    wrong = sorted({str(objects.get(security(c), "procMount")) for c in containers(spec)} - {"None", "Default"})
     if not wrong:
         return None
-    names = [str(c.get("name")) for c in containers(spec) if objects.get(security(c), "procMount") not in (None, "", "Default")]
-    detail = f"{subject(names)} must not set securityContext.procMount to {quoted(wrong)}"
-    return Violation(rule="procMount", reason="procMount", detail=detail)
+    detail = f"{subject(names_where(spec, 'procMount', bad=wrong))} must not set securityContext.procMount to {quoted(wrong)}"
+    return Violation(reason="procMount", detail=detail)
 
 
 def _selinux(spec: Spec, minor: int) -> Violation | None:
     allowed = _SELINUX_TYPES if minor < 31 else (*_SELINUX_TYPES, "container_engine_t")
-    setters: list[str] = []
-    problems: dict[str, None] = {}
-    holders: list[tuple[str, dict[str, Any]]] = [("pod", spec)]
-    holders += [(f'container "{c.get("name")}"', c) for c in containers(spec)]
-    for who, holder in holders:
+    types = sorted(bad_values(spec, "seLinuxOptions", "type", allowed=allowed))
+    who: list[str] = []
+    names: list[str] = []
+    fields: set[str] = set()
+    for holder in (spec, *containers(spec)):
         options = security(holder).get("seLinuxOptions") or {}
-        wrong: list[str] = []
-        if (options.get("type") or "") not in allowed:
-            wrong.append(f'type "{options["type"]}"')
-        wrong += [f"{field} may not be set" for field in ("user", "role") if options.get(field)]
-        if wrong:
-            setters.append(who)
-            problems |= dict.fromkeys(wrong)
-    if not setters:
-        return None
-    detail = f"{', '.join(setters)} set forbidden securityContext.seLinuxOptions: {'; '.join(problems)}"
-    return Violation(rule="seLinux", reason="seLinuxOptions", detail=detail)
-
-
-def _seccomp(spec: Spec) -> Violation | None:
-    setters = ["pod"] if objects.get(security(spec), "seccompProfile", "type") == "Unconfined" else []
-    names = names_where(spec, "seccompProfile", "type", bad=("Unconfined",))
+        set_here = {field for field in ("user", "role") if options.get(field)}
+        fields |= set_here
+        if set_here or options.get("type") in types:
+            (who if holder is spec else names).append("pod" if holder is spec else str(holder.get("name")))
     if names:
-        setters.append(subject(names))
-    if not setters:
+        who.append(subject(names))
+    if not who:
         return None
-    detail = f'{" and ".join(setters)} must not set securityContext.seccompProfile.type to "Unconfined"'
-    return Violation(rule="seccomp", reason="seccompProfile", detail=detail)
+    told = [f"type{'s' if len(types) > 1 else ''} {quoted(types)}"] if types else []
+    told += [f"{field} may not be set" for field in ("user", "role") if field in fields]
+    detail = f"{' and '.join(who)} set forbidden securityContext.seLinuxOptions: {'; '.join(told)}"
+    return Violation(reason="seLinuxOptions", detail=detail)
+
+
+def seccomp_setters(spec: Spec) -> Violation | None:
+    """Who asks for what is no profile of the runtime or of the node."""
+    wrong = sorted(bad_values(spec, "seccompProfile", "type", allowed=("RuntimeDefault", "Localhost")))
+    if not wrong:
+        return None
+    who = setters(spec, "seccompProfile", "type", bad=wrong)
+    return Violation(reason="seccompProfile", detail=f"{who} must not set securityContext.seccompProfile.type to {quoted(wrong)}")
+
+
+def _seccomp_annotations(metadata: dict[str, Any], spec: Spec) -> Violation | None:
+    """Before there was a field for it."""
+    annotations = metadata.get("annotations") or {}
+    wrong: set[str] = set()
+    for key in (_SECCOMP_POD, *(f"{_SECCOMP_CONTAINER}{c.get('name')}" for c in containers(spec))):
+        value = annotations.get(key)
+        if value is not None and value not in ("runtime/default", "docker/default") and not value.startswith("localhost/"):
+            wrong.add(f'{key}="{value}"')
+    if not wrong:
+        return None
+    return Violation(reason="seccompProfile", detail=f"forbidden annotation{'s' if len(wrong) > 1 else ''} {', '.join(sorted(wrong))}")
 
 
 def _sysctls(spec: Spec, minor: int) -> Violation | None:
     names = [str(s.get("name")) for s in security(spec).get("sysctls") or ()]
     wrong = [name for name in names if _SYSCTLS.get(name, 1 << 30) > minor]
-    return Violation(rule="sysctls", reason="forbidden sysctls", detail=", ".join(wrong)) if wrong else None
+    return Violation(reason="forbidden sysctls", detail=", ".join(wrong)) if wrong else None
 
 
 def _windows_host_process(spec: Spec) -> Violation | None:
-    setters = ["pod"] if objects.get(security(spec), "windowsOptions", "hostProcess") else []
-    names = names_where(spec, "windowsOptions", "hostProcess", bad=(True,))
-    if names:
-        setters.append(subject(names))
-    if not setters:
-        return None
-    detail = f"{' and '.join(setters)} must not set securityContext.windowsOptions.hostProcess=true"
-    return Violation(rule="windowsHostProcess", reason="hostProcess", detail=detail)
+    who = setters(spec, "windowsOptions", "hostProcess", bad=(True,))
+    return Violation(reason="hostProcess", detail=f"{who} must not set securityContext.windowsOptions.hostProcess=true") if who else None

@@ -1,9 +1,10 @@
-"""Which level a namespace asks for, and what in a pod breaks it."""
+"""Which levels a namespace asks for, and what in a pod breaks one."""
 
 from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,8 @@ from apiserver.machinery.field_errors import FieldError
 
 PREFIX = "pod-security.kubernetes.io/"
 MODES = ("enforce", "audit", "warn")
-_VERSION = re.compile(r"\A(?:latest|v1\.(?:0|[1-9][0-9]{0,3}))\Z")
+_VERSION = re.compile(r"\A(?:latest|v1\.(?:[0-9]|[1-9][0-9]{1,8}))\Z")
+_WRONG_VERSION = 'must be "latest" or "v1.x"'
 
 
 class Level(enum.Enum):
@@ -24,6 +26,7 @@ class Level(enum.Enum):
 
 
 _LEVELS = [level.value for level in Level]
+WRONG_LEVEL = f"must be one of {', '.join(_LEVELS)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,47 +39,74 @@ class Wanted:
     def text(self) -> str:
         return f"{self.level.value}:{self.version}"
 
+    def is_stricter_than(self, other: Wanted) -> bool:
+        """By its level."""
+        return _LEVELS.index(self.level.value) > _LEVELS.index(other.level.value)
 
-def wanted_by(labels: dict[str, str], mode: str, default: Wanted | None = None) -> Wanted:
-    """Unreadable labels ask for the strictest level: what they meant to forbid must not slip through. ``default``: where none says."""
-    level = labels.get(PREFIX + mode)
-    if level is None:
-        return default or Wanted()
-    version = labels.get(f"{PREFIX}{mode}-version", "latest")
-    known = Level(level) if level in _LEVELS else Level.RESTRICTED
-    return Wanted(level=known, version=version if _VERSION.match(version) else "latest")
+    def is_like(self, other: Wanted) -> bool:
+        """Equal, or both ask for nothing."""
+        return self == other or self.level is other.level is Level.PRIVILEGED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a namespace asks for in each mode."""
+
+    enforce: Wanted = Wanted()
+    audit: Wanted = Wanted()
+    warn: Wanted = Wanted()
+
+    def asks_nothing(self) -> bool:
+        return all(wanted.level is Level.PRIVILEGED for wanted in (self.enforce, self.audit, self.warn))
+
+    def is_like(self, other: Policy) -> bool:
+        return self.enforce.is_like(other.enforce) and self.audit.is_like(other.audit) and self.warn.is_like(other.warn)
+
+
+def policy_of(labels: Mapping[str, str], defaults: Policy) -> tuple[Policy, list[FieldError]]:
+    """What labels ask for, and what is wrong with them. A wrong level of ``enforce`` asks for the strictest, since what it meant to
+    forbid must not slip through; one of the other modes asks for nothing. Who enforces is warned of as much, unless ``warn`` says."""
+    errors: list[FieldError] = []
+    found = {
+        "enforce": _wanted(labels, "enforce", defaults.enforce, Level.RESTRICTED, errors),
+        "audit": _wanted(labels, "audit", defaults.audit, Level.PRIVILEGED, errors),
+        "warn": _wanted(labels, "warn", defaults.warn, Level.PRIVILEGED, errors),
+    }
+    enforce, warn = found["enforce"], found["warn"]
+    if labels.get(f"{PREFIX}enforce") in _LEVELS and f"{PREFIX}warn" not in labels and enforce.is_stricter_than(warn):
+        version = warn.version if f"{PREFIX}warn-version" in labels else enforce.version
+        found["warn"] = Wanted(level=enforce.level, version=version)
+    return Policy(**found), errors
+
+
+def _wanted(labels: Mapping[str, str], mode: str, default: Wanted, fallback: Level, errors: list[FieldError]) -> Wanted:
+    level, version = default.level, default.version
+    key = f"{PREFIX}{mode}"
+    if (said := labels.get(key)) is not None:
+        level = Level(said) if said in _LEVELS else fallback
+        if said not in _LEVELS:
+            errors.append(field_errors.invalid(field_errors.key("metadata.labels", key), said, WRONG_LEVEL))
+    key = f"{PREFIX}{mode}-version"
+    if (said := labels.get(key)) is not None:
+        version = said if is_version(said) else "latest"
+        if not is_version(said):
+            errors.append(field_errors.invalid(field_errors.key("metadata.labels", key), said, _WRONG_VERSION))
+    return Wanted(level=level, version=version)
 
 
 def is_version(text: str) -> bool:
     return _VERSION.match(text) is not None
 
 
-def label_errors(labels: dict[str, str]) -> list[FieldError]:
-    """What is wrong with a namespace's labels."""
-    errors: list[FieldError] = []
-    for mode in MODES:
-        level, version = labels.get(PREFIX + mode), labels.get(f"{PREFIX}{mode}-version")
-        if level is not None and level not in _LEVELS:
-            at = field_errors.key("metadata.labels", PREFIX + mode)
-            errors.append(field_errors.invalid(at, level, f"must be one of {', '.join(_LEVELS)}"))
-        if version is not None and not _VERSION.match(version):
-            at = field_errors.key("metadata.labels", f"{PREFIX}{mode}-version")
-            errors.append(field_errors.invalid(at, version, 'must be "latest" or "v1.x"'))
-    return errors
-
-
-def violations(wanted: Wanted, metadata: dict[str, Any], spec: dict[str, Any]) -> list[Violation]:
-    """What in a pod breaks the level, in the order in which the standards name the rules."""
+def violations(wanted: Wanted, metadata: dict[str, Any], spec: dict[str, Any], newest_minor: int) -> list[Violation]:
+    """What in a pod breaks the level: first by the rules of the baseline, then by those that the restricted level adds. Versions beyond
+    ``newest_minor``, and ``latest``, have its rules."""
     if wanted.level is Level.PRIVILEGED:
         return []
-    minor = 10_000 if wanted.version == "latest" else int(wanted.version[3:])
-    found = baseline.check(metadata, spec, minor)
-    if wanted.level is Level.RESTRICTED:
-        # where a rule of the stricter level says more of the same field, the weaker one is not repeated
-        stricter = restricted.check(metadata, spec, minor)
-        replaced = {v.rule for v in stricter}
-        found = [v for v in found if v.rule not in replaced] + stricter
-    return sorted(found, key=lambda v: v.order)
+    minor = newest_minor if wanted.version == "latest" else min(int(wanted.version[3:]), newest_minor)
+    if wanted.level is Level.BASELINE:
+        return baseline.check(metadata, spec, minor)
+    return baseline.check(metadata, spec, minor, restricted.replaced(minor)) + restricted.check(metadata, spec, minor)
 
 
 def told(found: list[Violation]) -> str:

@@ -10,38 +10,13 @@ from apiserver.machinery import objects
 
 Spec = dict[str, Any]
 
-#: the order in which violations are told
-_RULES = (
-    "allowPrivilegeEscalation",
-    "apparmor",
-    "capabilities",
-    "hostNamespaces",
-    "hostPath",
-    "hostPorts",
-    "hostProbes",
-    "privileged",
-    "procMount",
-    "restrictedVolumes",
-    "runAsNonRoot",
-    "runAsUser",
-    "seLinux",
-    "seccomp",
-    "sysctls",
-    "windowsHostProcess",
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """``rule`` is one of ``_RULES``; shown is ``reason (detail)``."""
+    """Shown as ``reason (detail)``."""
 
-    rule: str
     reason: str
     detail: str = ""
-
-    @property
-    def order(self) -> int:
-        return _RULES.index(self.rule)
 
 
 def containers(spec: Spec) -> Iterator[dict[str, Any]]:
@@ -70,3 +45,29 @@ def names_where(spec: Spec, *path: str, bad: Iterable[Any] = ()) -> list[str]:
 
 def is_windows(spec: Spec) -> bool:
     return bool(objects.get(spec, "os", "name") == "windows")
+
+
+def in_own_users(spec: Spec) -> bool:
+    """Whether the pod runs in a user namespace: root in it is nobody outside."""
+    return spec.get("hostUsers") is False
+
+
+def setters(spec: Spec, *path: str, bad: Iterable[Any]) -> str:
+    """Who sets one of the ``bad`` values at a path of a security context: ``pod and containers "a", "b"``; "" where nobody does."""
+    wrong = tuple(bad)
+    found = ["pod"] if objects.get(security(spec), *path) in wrong else []
+    names = names_where(spec, *path, bad=wrong)
+    return " and ".join([*found, subject(names)] if names else found)
+
+
+def bad_values(spec: Spec, *path: str, allowed: Iterable[Any]) -> set[str]:
+    """What the pod or its containers set at a path of their security contexts and may not."""
+    fine = (None, *allowed)
+    values = [objects.get(security(holder), *path) for holder in (spec, *containers(spec))]
+    return {str(value) for value in values if value not in fine}
+
+
+def uses(names: list[str], noun: str, what: str, wrong: list[str]) -> str:
+    """``containers "a", "b" use WHATs WRONG``."""
+    verb, plural = ("use" if len(names) > 1 else "uses"), ("s" if len(wrong) > 1 else "")
+    return f"{subject(names, noun)} {verb} {what}{plural} {', '.join(wrong)}"

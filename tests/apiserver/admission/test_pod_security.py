@@ -25,7 +25,7 @@ HARDENED: dict[str, Any] = {
 
 
 def reasons(level: Level, spec: dict[str, Any], version: str = "latest", annotations: dict[str, str] | None = None) -> list[str]:
-    return [v.reason for v in policy.violations(Wanted(level=level, version=version), {"annotations": annotations or {}}, spec)]
+    return [v.reason for v in policy.violations(Wanted(level=level, version=version), {"annotations": annotations or {}}, spec, 37)]
 
 
 def with_context(**context: Any) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def test_a_plain_pod_is_fine_for_baseline_and_not_for_restricted() -> None:
     plain = {"containers": [{"name": "c", "image": "i"}]}
     assert reasons(Level.BASELINE, plain) == []
     wanted = Wanted(level=Level.RESTRICTED)
-    assert policy.told(policy.violations(wanted, {}, plain)) == (
+    assert policy.told(policy.violations(wanted, {}, plain, 37)) == (
         'allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), '
         'unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), '
         'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), '
@@ -142,7 +142,7 @@ async def test_wrong_labels_are_refused_on_a_namespace_and_taken_as_the_strictes
         "metadata.labels[pod-security.kubernetes.io/enforce]",
         "metadata.labels[pod-security.kubernetes.io/warn-version]",
     ]
-    assert policy.wanted_by(labels, "enforce").level is Level.RESTRICTED
+    assert policy.policy_of(labels, policy.Policy())[0].enforce.level is Level.RESTRICTED
 
 
 async def test_who_tightens_a_namespace_is_told_which_pods_break_it() -> None:
