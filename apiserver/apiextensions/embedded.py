@@ -90,7 +90,13 @@ def decode_metadata(meta: Type, value: Any) -> decoding.Decoded:
     if not isinstance(value, dict):
         word = go_json.kind_of(value)
         raise DecodeError(f"json: cannot unmarshal {word} into Go value of type v1.ObjectMeta")
-    return decoding.decode(meta, value)
+    try:
+        decoded = decoding.decode(meta, value)
+    except DecodeError:
+        decoded = None
+    if decoded is None or decoded.strict_errors:
+        return decoding.decode(meta, sorted_keys(value))  # faults are told in the order in which upstream hands fields to its decoder
+    return decoded
 
 
 def _by_field(meta: Type, value: dict[str, Any]) -> decoding.Decoded:

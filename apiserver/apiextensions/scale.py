@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.apiextensions.definitions import CustomVersion
+from apiserver.apiextensions.numbers import WholeFloat
 from apiserver.machinery import field_errors, go_json
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
@@ -29,9 +30,9 @@ def _find(obj: Object, path: str) -> Any:
         if value is None:
             return None
         if not isinstance(value, dict):
-            way = ".".join(parts[:position])
+            way = ".".join(parts[: position + 1])
             raise AccessorError(
-                f".{way} accessor error: {_shown(value)} is of the type {_go_type(value)}, expected map[string]interface {{}}"
+                f".{way} accessor error: {_shown(value)} is of the type {_go_type(value)}, expected map[string]interface{{}}"
             )
         if part not in value:
             return None
@@ -41,7 +42,7 @@ def _find(obj: Object, path: str) -> Any:
 
 def _typed(obj: Object, path: str, go_type: str) -> Any:
     value = _find(obj, path)
-    fits = isinstance(value, str) if go_type == _STRING else isinstance(value, int) and not isinstance(value, bool)
+    fits = isinstance(value, str) if go_type == _STRING else isinstance(value, int) and type(value) not in (bool, WholeFloat)
     if value is not None and not fits:
         way = ".".join(_parts(path))
         raise AccessorError(f".{way} accessor error: {_shown(value)} is of the type {_go_type(value)}, expected {go_type}")
@@ -53,7 +54,7 @@ def _shown(value: Any) -> str:
 
 
 def _go_type(value: Any) -> str:
-    return go_json.type_name(value)
+    return "float64" if isinstance(value, WholeFloat) else go_json.type_name(value)
 
 
 def spec_replicas(version: CustomVersion, obj: Object) -> int | None:

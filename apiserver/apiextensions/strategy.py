@@ -142,7 +142,7 @@ class CustomResourceStrategy(Strategy):
 
 
 def _metadata_again(new: Object, old: Object) -> list[FieldError]:
-    """Kubernetes checks the metadata of an updated custom object twice, and tells what is wrong twice."""
+    """Kubernetes checks the metadata of an updated custom object again and again, and tells what is wrong as often."""
     return object_meta_validation.validate_update(new, old, builtin=False)
 
 

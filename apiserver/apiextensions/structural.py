@@ -134,6 +134,17 @@ class StructuralSchema:
         self.default(obj)
         return obj
 
+    def settle_applied(self, obj: Object) -> Object:
+        """A copy of what server-side apply made of an object: without unknown fields, with canonical metadata; nulls stay."""
+        obj = copy.deepcopy(obj)
+        if not self._has_settled_form(obj):
+            embedded.Coercion(self._meta, drop_invalid=True).metadata(obj, "")
+            if not self.preserve_unknown_fields:
+                pruning.prune(obj, self.root)
+            numbers.canonical(obj)
+        obj["metadata"] = obj.get("metadata") or {}
+        return obj
+
     def prune(self, obj: Object) -> list[str]:
         """Takes out, in place, what the schema does not name and nulls that may not be; answers the paths of unknown fields, sorted."""
         if self.preserve_unknown_fields:
@@ -218,6 +229,12 @@ class StructuralSchema:
 
             self._rules = evaluation.Rules(self.root, self._minor)
         return self._rules.validate(obj, old, warn, patient=patient)
+
+    def validate_form(self, obj: Object, warn: Warn) -> list[FieldError]:
+        """What is wrong with an object of another kind, whose values are not looked at."""
+        errors = embedded.validate(obj, self.root) if self.root.embedded_below else []
+        errors += self._validate_lists(obj, None)
+        return errors + self.validate_rules(obj, None, errors, warn)
 
     @property
     def _values(self) -> ValueChecker:

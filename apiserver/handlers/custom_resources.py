@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from apiserver.machinery import field_errors, status
 from apiserver.machinery.status import StatusError
+from apiserver.request import negotiation
 from apiserver.request.request_context import RequestContext
 from apiserver.resources.resource_info import ResourceInfo
 
@@ -27,18 +30,23 @@ def check(resource: ResourceInfo, context: RequestContext) -> bool:
     elif info.verb not in resource.verbs:
         raise not_supported(resource, info.verb)
     elif info.verb in _NAMED and not info.name:
+        if info.verb == "patch":
+            negotiation.patch_type(context.headers, builtin=False)
         raise status.bad_request("name must be provided")
     return True
 
 
-def another_kind(resource: ResourceInfo, kind: str, api_version: str, name: str) -> StatusError:
-    """An object that says to be of another kind or version is as far as the resource's validation, which then refuses that alone."""
+def another_kind(
+    resource: ResourceInfo, kind: str, api_version: str, name: str, further: Sequence[field_errors.FieldError] = ()
+) -> StatusError:
+    """An object that says to be of another kind or version gets as far as the resource's validation, which then refuses that and what is
+    ``further`` wrong with it, but not its values."""
     errors = []
     if kind != resource.kind:
         errors.append(field_errors.invalid("kind", kind, f"must be {resource.kind}"))
     if api_version != resource.api_version:
         errors.append(field_errors.invalid("apiVersion", api_version, f"must be {resource.api_version}"))
-    return status.invalid(api_version.rpartition("/")[0], kind, name, errors)
+    return status.invalid(api_version.rpartition("/")[0], kind, name, [*errors, *further])
 
 
 def not_supported(resource: ResourceInfo, verb: str) -> StatusError:

@@ -84,8 +84,8 @@ def parse_patch(body: bytes, patch_type: str) -> Any:
     except json_bodies.DecodeError as error:
         raise status.bad_request(f"{prefix}{error}") from error
     value = json_bodies.plain(parsed.value) if parsed.has_duplicates else parsed.value
-    if value is None and patch_type == negotiation.STRATEGIC_MERGE_PATCH:
-        return {}
+    if value is None and patch_type != negotiation.MERGE_PATCH:
+        return wanted()
     if value is None:
         raise status.bad_request("Invalid JSON Patch")
     if not isinstance(value, wanted):
@@ -214,9 +214,10 @@ def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, 
         now = store.env.clock.text()
         applied = orjson.loads(source)
         merged: Object = managers.apply(info, subresource, old or None, applied, options.field_manager, bool(options.force), now)
-        new = own_metadata(objects.deep_copy(scope.redecode(merged, options, context)))
-        if not info.builtin:
-            _put_back_nulls(merged, new)
+        if info.builtin:
+            new = own_metadata(objects.deep_copy(scope.redecode(merged, options, context)))
+        else:
+            new = scope.settled(merged)
         if not old and said_uid:
             why = f"uid mismatch: the provided object specified uid {said_uid}, and no existing object was found"
             raise status.conflict(info.group, info.resource, context.info.name, why)
@@ -228,30 +229,6 @@ def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, 
         return new
 
     return build
-
-
-def _put_back_nulls(merged: Object, decoded: Object) -> None:
-    """A null in a custom object is taken for nothing where a body is decoded. The object that an apply makes is no body: the nulls that the
-    configuration has, and those that are left of what it emptied, stay, and are refused where the schema allows none."""
-    for name, value in merged.items():
-        if name == "metadata":
-            continue
-        if value is None:
-            decoded.setdefault(name, None)
-        else:
-            _put_back_below(value, decoded.get(name))
-
-
-def _put_back_below(merged: Any, decoded: Any) -> None:
-    if isinstance(merged, dict) and isinstance(decoded, dict):
-        for name, value in merged.items():
-            if value is None:
-                decoded.setdefault(name, None)
-            else:
-                _put_back_below(value, decoded.get(name))
-    elif isinstance(merged, list) and isinstance(decoded, list) and len(merged) == len(decoded):
-        for one, other in zip(merged, decoded, strict=True):
-            _put_back_below(one, other)
 
 
 def parse_applied(body: bytes, options: WriteOptions, context: RequestContext) -> Object:
@@ -274,4 +251,4 @@ def parse_applied(body: bytes, options: WriteOptions, context: RequestContext) -
     for line in repeated:
         context.warn(line)
     said = value.get("metadata")
-    return {**value, "metadata": dict(said) if isinstance(said, dict) else {}}
+    return {**value, "metadata": {} if said is None else dict(said) if isinstance(said, dict) else said}

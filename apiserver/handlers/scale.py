@@ -11,7 +11,7 @@ from apiserver.apiextensions import printing
 from apiserver.handlers import custom_scales, forms, response
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.create import check_namespace
-from apiserver.handlers.patch import apply_patch_of_type, check_options, parse_applied, shown
+from apiserver.handlers.patch import apply_patch_of_type, check_options, parse_applied, shown, strict_errors
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.update import check_name
@@ -185,14 +185,25 @@ def _check(scope: ResourceScope, scale: Object, replicas: int, uid: str, name: s
 
 def _patched(scope: ResourceScope, context: RequestContext, patch_type: str, body: bytes, options: WriteOptions, current: Object) -> Object:
     patched = apply_patch_of_type(scope.schemas.type_of("autoscaling", "v1", "Scale"), patch_type, body, current)
-    found = _decoded(scope, patched, options, context, shown(patch_type, body, patched))
+    repeated = strict_errors(patch_type, body) if options.field_validation != "Ignore" else ()
+    found = _decoded(scope, patched, options, context, shown(patch_type, body, patched), repeated)
     return {**found, "metadata": dict(found.get("metadata") or {})}
 
 
-def _decoded(scope: ResourceScope, obj: Object, options: WriteOptions, context: RequestContext, words: scopes.Shown | None) -> Object:
+def _decoded(
+    scope: ResourceScope,
+    obj: Object,
+    options: WriteOptions,
+    context: RequestContext,
+    words: scopes.Shown | None,
+    repeated: tuple[str, ...] = (),
+) -> Object:
     try:
         decoded = decoding.decode(scope.schemas.type_of("autoscaling", "v1", "Scale"), obj)
     except decoding.DecodeError as error:
         raise scopes.patch_error(str(error), words) from error
-    scopes.tell_strict_errors(decoded.strict_errors, options, context, "Scale", "v1", "Scale")
+    errors = repeated + decoded.strict_errors
+    if errors and options.field_validation == "Strict":
+        raise scopes.patch_error(decoding.strict_decoding_error(errors), words)
+    scopes.tell_strict_errors(errors, options, context, "Scale", "v1", "Scale")
     return decoded.obj

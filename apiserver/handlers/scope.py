@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from apiserver.handlers import custom_resources
 from apiserver.handlers.unchanged_applies import UnchangedApplies
-from apiserver.machinery import objects, status
+from apiserver.machinery import status
 from apiserver.machinery.objects import Object
 from apiserver.machinery.types import Type
 from apiserver.objectstore import codec
@@ -25,6 +24,7 @@ from apiserver.schemas import decoding, yaml_bodies
 from apiserver.schemas.json_bodies import DecodeError
 
 if TYPE_CHECKING:
+    from apiserver.apiextensions.definitions import CustomVersion
     from apiserver.schemas.schema_set import SchemaSet
 
 #: Not looked up yet.
@@ -133,6 +133,13 @@ class ResourceScope:
         tell_strict_errors(errors, options, context, info.kind, info.version, info.kind)
         return decoded.obj
 
+    def settled(self, applied: Object) -> Object:
+        """A copy of the custom object that an apply has made, in the form in which it is kept. Unlike a body it is not decoded: what fits
+        the type is left to validation, and what is pruned nobody is told."""
+        info = self.info
+        version = cast("CustomVersion", self.schemas.kind(info.group, info.version, info.kind))
+        return version.schema.settle_applied(applied)
+
     def why_not_of_kind(self, kind: str, api_version: str) -> str:
         """Why an object that says to be of another kind or version is none of this resource."""
         info = self.info
@@ -178,9 +185,12 @@ def decode_as(
 ) -> Object:
     """A body of the kind ``kind`` in the group and version of ``info`` (subresources have kinds of their own). Raises 400."""
     repeated = yaml_bodies.duplicate_keys(body) if media_type == YAML and options.field_validation != "Ignore" else ()
+    sent = body
     if media_type != JSON:
         body = json_of(body, media_type, kind, info.api_version)
-    if info.builtin and body.strip() == b"null":
+    if not info.builtin:
+        return _custom(schemas, info, body, sent, _in_one(repeated, options), options, context)
+    if body.strip() == b"null":
         body = b"{}"
     said_kind, said_version = "", ""
     try:
@@ -192,12 +202,6 @@ def decode_as(
             raise cannot_be_handled(said_kind, version, kind, no_kind(said_kind, said_version or info.api_version)) from error
         raise cannot_be_handled(kind, version, kind, str(error)) from error
     obj = decoded.obj
-    if not info.builtin:
-        if not obj.get("kind"):
-            raise unrecognized(kind, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'", body)
-        tell_strict_errors(_in_one(repeated, options) + decoded.strict_errors, options, context, obj["kind"], info.version, kind)
-        check_custom_identity(info, obj)
-        return {**obj, "metadata": dict(obj.get("metadata") or {})}
     said_kind, said_version = obj.get("kind") or kind, obj.get("apiVersion") or info.api_version
     if said_kind != kind or said_version != info.api_version:
         if said_version.count("/") > 1:
@@ -225,14 +229,26 @@ def _in_one(repeated: tuple[str, ...], options: WriteOptions) -> tuple[str, ...]
     return (yaml_bodies.in_words(repeated),) if repeated and options.field_validation == "Strict" else repeated
 
 
-def check_custom_identity(info: ResourceInfo, obj: Object) -> None:
-    """A custom object has to say what it is. Raises 400 and 422."""
-    kind, version = obj["kind"], obj.get("apiVersion") or ""
-    if version != info.api_version:
-        message = f"the API version in the data ({version}) does not match the expected API version ({info.api_version})"
-        raise status.bad_request(message)
-    if kind != info.kind:
-        raise custom_resources.another_kind(info, kind, version, objects.name(obj))
+def _custom(
+    schemas: SchemaSet,
+    info: ResourceInfo,
+    body: bytes,
+    sent: bytes,
+    repeated: tuple[str, ...],
+    options: WriteOptions,
+    context: RequestContext,
+) -> Object:
+    """A custom object, which has to say what it is. Raises 400 and 422."""
+    try:
+        decoded = schemas.kind(info.group, info.version, info.kind).decode(body)
+    except DecodeError:
+        decoded = None
+    if decoded is None or decoded.obj.get("kind") != info.kind or decoded.obj.get("apiVersion") != info.api_version:
+        from apiserver.handlers import custom_bodies  # only for what is refused
+
+        custom_bodies.refuse(schemas, info, body, sent, repeated, options, context)
+    tell_strict_errors(repeated + decoded.strict_errors, options, context, info.kind, info.version, info.kind)
+    return {**decoded.obj, "metadata": dict(decoded.obj.get("metadata") or {})}
 
 
 def go_package(group: str) -> str:
@@ -305,7 +321,7 @@ def kind_and_version(body: bytes, kind: str) -> tuple[str, str]:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise unrecognized(kind, f"couldn't get version/kind; json parse error: {_go_words(body, error)}", body) from error
+        raise unrecognized(kind, f"couldn't get version/kind; json parse error: {go_words(body, error)}", body) from error
     if value is None:
         value = {}
     if not isinstance(value, dict):
@@ -325,7 +341,7 @@ def wrong_head(value: Any) -> str:
     )
 
 
-def _go_words(body: bytes, error: ValueError) -> str:
+def go_words(body: bytes, error: ValueError) -> str:
     from apiserver.schemas import json_syntax
 
     if not body.strip():

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from apiserver.machinery import apply_types, fieldset, timestamps, typed_fields
+from apiserver.machinery import apply_types, fieldset, release, timestamps, typed_fields, typed_merge
 from apiserver.machinery.apply_types import ApplyType
 from apiserver.machinery.fieldset import EMPTY, FieldSet
 from apiserver.machinery.objects import Object
@@ -25,6 +25,7 @@ from apiserver.machinery.types import Type
 APPLY = "Apply"
 UPDATE = "Update"
 FIELDS_TYPE = "FieldsV1"
+_OUTER = frozenset({"apiVersion", "kind", "metadata"})
 
 #: how many Update entries an object keeps; the oldest are joined beyond that, or each writer with a name of its own would add one
 UPDATE_MANAGERS_MAX = 10
@@ -103,6 +104,10 @@ class FieldFilter:
                 return fields
             return {key: below for key, below in fields.items() if key[2:] in self.only}
         return fieldset.recursive_difference(fields, self.exclude) if self.exclude else fields
+
+    def resets(self, name: str) -> bool:
+        """Whether the endpoint resets a whole field of the object."""
+        return name not in self.only if self.only else self.exclude.get("f:" + name) == EMPTY
 
     def filtered(self, changes: Changes) -> Changes:
         if not self.only and not self.exclude:
@@ -230,6 +235,30 @@ def _entries_before(old: Object | None, new: Object, subresource: str) -> Entrie
         return {}
 
 
+class OtherVersionError(TypedError):
+    """An object does not fit the type of its kind in another version."""
+
+
+class OtherVersions:
+    """Whether objects of a custom kind fit its types in the versions of entries. Nothing is converted where that is done by the name
+    alone, so that a field that only one version has is in the way of entries of the other."""
+
+    def __init__(self, kind: ApplyType, schema_of: SchemaOf | None) -> None:
+        self._kind = kind
+        self._schema_of = schema_of
+
+    def check(self, obj: Object, entries: Iterable[Entry], what: str = "") -> None:
+        """Raises OtherVersionError, whose text begins with ``what``."""
+        if self._schema_of is None or not obj:
+            return
+        for api_version in dict.fromkeys(entry.api_version for entry in entries):
+            kind = self._schema_of(api_version)
+            if kind is None or (made := apply_types.of(kind)) is self._kind:
+                continue
+            if problems := typed_merge.validate(made, without_entries(obj)):
+                raise OtherVersionError(what + typed_merge.in_words(problems))
+
+
 class Comparer:
     """The changes between two objects, in each version that some entry is of."""
 
@@ -350,19 +379,26 @@ def update(
         reset_fields: what the endpoint does not let through (``WITHOUT_STATUS`` …).
 
     An object that is updated without having managedFields gets none. Where the objects do not fit their type, nothing is tracked, as
-    in Kubernetes, and the stored entries stay.
+    in Kubernetes: the stored entries stay, or before 1.37 all are lost (apimachinery ``UpdateNoErrors`` of v0.36 and v0.37).
     """
     entries = _entries_before(old_object, new_object, subresource)
     if not entries and old_object is not None:
         return []
-    if type is not None and not apply_types.is_builtin(type):
-        entries = collapsed(entries, apply_types.of(type))
+    shape = apply_types.of(type)
+    custom = type is not None and not apply_types.is_builtin(type)
+    if custom:
+        entries = collapsed(entries, shape)
     try:
+        if custom:
+            versions = OtherVersions(shape, schema_of)
+            for obj in (old_object or {}, new_object):
+                versions.check(obj, entries.values())
+            _check_reset(shape, old_object or {}, new_object, reset_fields)
         after = record_update(
             entries,
             old_object or {},
             new_object,
-            kind=apply_types.of(type),
+            kind=shape,
             manager=manager,
             api_version=api_version,
             subresource=subresource,
@@ -371,5 +407,14 @@ def update(
             reset_fields=reset_fields,
         )
     except TypedError:
-        return of_object(old_object)
+        return of_object(old_object) if release.since(37) else []
     return encode(after)
+
+
+def _check_reset(kind: ApplyType, old: Object, new: Object, reset_fields: FieldFilter) -> None:
+    """What an endpoint does not let through is not validated, but has to fit its type as everything has. Raises TypedError."""
+    for name, value in new.items():
+        if name in _OUTER or not reset_fields.resets(name) or old.get(name) == value:
+            continue
+        if problems := typed_merge.validate(kind.child(name)[1], value, duplicates=True):
+            raise TypedError(typed_merge.in_words(problems))

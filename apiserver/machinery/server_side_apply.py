@@ -27,6 +27,8 @@ from apiserver.machinery.managed_fields import (
     FieldFilter,
     ManagedFieldsError,
     ManagerId,
+    OtherVersionError,
+    OtherVersions,
     SchemaOf,
     collapsed,
     decode,
@@ -88,9 +90,11 @@ def apply(
     """
     _check(applied, api_version, kind or str((live or {}).get("kind", "")))
     shape = apply_types.of(type)
+    custom = type is not None and not apply_types.is_builtin(type)
     if problems := typed_merge.validate(shape, applied):
-        text = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
-        raise _failed(f"failed to create typed patch object ({_described(applied)}): {text}")
+        raise _failed(f"failed to create typed patch object ({_described(applied)}): {typed_merge.in_words(problems)}")
+    if custom and live is not None and (problems := typed_merge.validate(shape, without_entries(live), duplicates=True)):
+        raise _failed(f"failed to create typed live object ({_described(live)}): {typed_merge.in_words(problems)}")
     try:
         entries = collapsed(decode(of_object(live), trusted=True), shape)
     except ManagedFieldsError as e:
@@ -104,11 +108,14 @@ def apply(
         now=now,
         schema_of=schema_of,
         reset_fields=reset_fields,
+        versions=OtherVersions(shape, schema_of) if custom else None,
     )
     try:
         if not entries and live is not None:
             entries = applier.owned_by_before_first_apply()
         entries, merged, conflicts = applier.run(entries)
+    except OtherVersionError as e:
+        raise _failed(str(e)) from e
     except TypedError as e:
         raise _failed(f"failed to apply ({_described(applied)}): {e}") from e
     if conflicts and not force:
@@ -129,8 +136,11 @@ def _failed(message: str) -> StatusError:
 
 
 def _gvk(obj: Object) -> str:
-    group, version = objects.group_version(str(obj.get("apiVersion") or ""))
-    return f"{group}/{version}, Kind={obj.get('kind') or ''}"
+    api_version, kind = (said if isinstance(said := obj.get(name), str) else "" for name in ("apiVersion", "kind"))
+    if api_version.count("/") > 1:
+        return "/, Kind="
+    group, version = objects.group_version(api_version)
+    return f"{group}/{version}, Kind={kind}"
 
 
 def _described(obj: Object) -> str:
@@ -144,8 +154,13 @@ def _check(applied: Any, api_version: str, kind: str) -> None:
     if wrong_kind or applied.get("apiVersion") != api_version:
         raise status.bad_request(f"invalid object type: {_gvk(applied)}")
     metadata = applied.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+    if isinstance(metadata, dict) and _says_managers(metadata.get("managedFields")):
         raise status.bad_request("metadata.managedFields must be nil")
+
+
+def _says_managers(entries: Any) -> bool:
+    """What is no list of objects is nothing to Go, and left to the type."""
+    return isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +173,7 @@ class _Applier:
     now: str
     schema_of: SchemaOf | None
     reset_fields: FieldFilter
+    versions: OtherVersions | None
 
     def owned_by_before_first_apply(self) -> Entries:
         assert self.live is not None
@@ -177,11 +193,20 @@ class _Applier:
     def run(self, entries: Entries) -> tuple[Entries, Object, list[Conflict]]:
         """The entries and the object as if forced, and the conflicts that there are."""
         live = self.live or {}
+        if self.versions is not None:
+            self.versions.check(live, entries.values())
         last = entries.get(self.identity)
         own = self.reset_fields.kept(typed_fields.of_object(self.shape, self.applied))
         merged: Object = typed_merge.merge(self.shape, live, self.applied)
-        if last is not None and fieldset.difference(last.fields, own):
-            merged = self._pruned(merged, entries, last)
+        if last is not None:
+            if self.versions is not None:
+                what = "failed to prune fields: failed to convert merged object to last applied version: "
+                self.versions.check(merged, (last,), what)
+            if fieldset.difference(last.fields, own):
+                merged = self._pruned(merged, entries, last)
+        if self.versions is not None:
+            others = [entry for identity, entry in entries.items() if identity != self.identity]
+            self.versions.check(merged, others, "failed to convert new object: ")
         comparer = Comparer(live, merged, self.shape, self.api_version, self.schema_of, self.reset_fields)
         conflicts = self._conflicts(entries, comparer)
         after = take_from_others(entries, comparer, keep=self.identity)

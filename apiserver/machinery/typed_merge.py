@@ -13,6 +13,7 @@ from apiserver.machinery.types import Shape, Type
 
 _MAPS = (Form.STRUCT, Form.MAP, Form.DEDUCED)
 _LISTS = (Form.KEYED, Form.SET)
+_DUPLICATE = "duplicate entries for key "
 
 
 # --- merging ---------------------------------------------------------------------------------------------------------------------
@@ -140,9 +141,16 @@ def _remove_from_list(kind: ApplyType, value: list[Any], unwanted: FieldSet) -> 
 # --- checking --------------------------------------------------------------------------------------------------------------------
 
 
-def validate(kind: ApplyType, value: Any) -> list[str]:
-    """Why an applied configuration does not fit its type: ``.spec.replicas: expected numeric (int or float), got string``."""
-    return [f"{text_of(path)}: {problem}" if path else problem for path, problem in _problems(kind, value, ())]
+def validate(kind: ApplyType, value: Any, *, duplicates: bool = False) -> list[str]:
+    """Why an applied configuration does not fit its type: ``.spec.replicas: expected numeric (int or float), got string``. With
+    ``duplicates`` the items of a set or keyed list may be there more than once."""
+    found = [(path, problem) for path, problem in _problems(kind, value, ()) if not duplicates or not problem.startswith(_DUPLICATE)]
+    return [f"{text_of(path)}: {problem}" if path else problem for path, problem in found]
+
+
+def in_words(problems: list[str]) -> str:
+    """All of them as the one error that they are in Go."""
+    return problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
 
 
 def _problems(kind: ApplyType, value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -181,7 +189,7 @@ def _list_problems(kind: ApplyType, items: list[Any], path: tuple[str, ...]) -> 
             yield path, f"element {position}: {e}"
             return
         if key in seen:
-            yield path, f"duplicate entries for key {text_of((key,))}"
+            yield path, f"{_DUPLICATE}{text_of((key,))}"
         seen.add(key)
         yield from _problems(kind.element or DEDUCED, item, (*path, key))
 
@@ -211,13 +219,13 @@ def _leaf_problem(kind: ApplyType, value: Any) -> str:
     if shape in (Shape.INTEGER, Shape.NUMBER):
         if container or isinstance(value, (str, bool)):
             return f"expected numeric (int or float), got {go_json.type_name(value)}"
-    elif shape in (Shape.STRING, Shape.TIME, Shape.MICRO_TIME):
+    elif shape is Shape.STRING:
         if not isinstance(value, str):
             return f"expected string, got &value.valueUnstructured{{Value:{go_json.shown_in_syntax(value)}}}"
     elif shape is Shape.BOOLEAN:
         if not isinstance(value, bool):
             return f"expected boolean, got &{{{go_json.shown(value)}}}"
-    elif shape in (Shape.INT_OR_STRING, Shape.QUANTITY):
+    elif shape in (Shape.INT_OR_STRING, Shape.QUANTITY, Shape.TIME, Shape.MICRO_TIME):
         if container:
             return f"expected any scalar, got &{{{go_json.shown(value)}}}"
     elif shape is Shape.LIST:

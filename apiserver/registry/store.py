@@ -442,6 +442,9 @@ class Store:
         metadata = new["metadata"]
         metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
         errors = object_meta_validation.validate_update(new, old, builtin=self.info.builtin and self.strategy.standard_finalizers)
+        if not self.info.builtin:
+            namespaced = self.info.namespaced
+            errors = object_meta_validation.validate(new, namespaced=namespaced, name_rule="path_segment", builtin=False) + errors
         if subresource == STATUS:
             errors = errors + await _validated(context, partial(strategy.validate_status_update, context, new, old))
         elif rules is not None:

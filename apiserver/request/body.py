@@ -78,11 +78,27 @@ def yaml_to_json(body: bytes) -> bytes:
         document = next(iter(yaml.load_all(body, Loader=loader)), None)
         if b"*" in body and _expanded(document, {}) > YAML_VALUES_MAX:
             raise ValueError("yaml: document contains excessive aliasing")
-        return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
+        return _dumped(document)
     except yaml.YAMLError as error:
         raise ValueError(f"{YAML_PREFIX}yaml: {_go_yaml_words(error)}") from error
     except (TypeError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"{YAML_PREFIX}yaml: {error}") from error
+
+
+def _dumped(document: Any) -> bytes:
+    try:
+        return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        return orjson.dumps(_with_floats(document), option=orjson.OPT_NON_STR_KEYS)
+
+
+def _with_floats(value: Any) -> Any:
+    """Integers beyond 64 bits as floats."""
+    if isinstance(value, dict):
+        return {name: _with_floats(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_floats(item) for item in value]
+    return float(value) if type(value) is int and not -(2**63) <= value < 2**64 else value
 
 
 def _go_yaml_words(error: Any) -> str:

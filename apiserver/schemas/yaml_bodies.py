@@ -7,6 +7,7 @@ yaml: unmarshal errors:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,11 @@ import orjson
 
 from apiserver.schemas import json_bodies
 
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+#: what is no integer as it should be written may begin like this
+_NO_INTEGER = re.compile(rb"[0-9][.eE]|[0-9]{19}|\.[0-9]").search
+_SURROGATE = re.compile(rb"(\\+)u[dD][89a-fA-F]").findall
+_BAD_ESCAPE = "error converting YAML to JSON: yaml: found invalid Unicode character escape code"
 #: repeated keys that are reported of one text
 _REPORTED_MAX = 100
 
@@ -27,10 +33,35 @@ def load(body: bytes, yaml_to_json: Callable[[bytes], bytes]) -> tuple[Any, tupl
         except json_bodies.DecodeError:
             pass  # YAML's own way to write a mapping
         else:
-            return parsed.value, duplicate_keys(body) if parsed.has_duplicates else ()
+            if _has_surrogate(body):
+                raise ValueError(_BAD_ESCAPE)
+            return _read_as_integers(body, parsed.value), duplicate_keys(body) if parsed.has_duplicates else ()
     value = orjson.loads(yaml_to_json(body))
     json_bodies.check_depth(value)
-    return value, duplicate_keys(body)
+    return _read_as_integers(body, value), duplicate_keys(body)
+
+
+def _has_surrogate(body: bytes) -> bool:
+    """Whether half of a surrogate pair is written as an escape, which JSON has and YAML has not."""
+    return b"\\u" in body and any(len(slashes) % 2 for slashes in _SURROGATE(body))
+
+
+def _read_as_integers(body: bytes, value: Any) -> Any:
+    """Numbers as Go reads them out of the JSON that it makes of a YAML: whole ones are integers however they were written, as far as
+    these go."""
+    return _whole(value) if _NO_INTEGER(body) is not None else value
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _whole(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and INT64_MIN <= value <= INT64_MAX:
+        return int(value)
+    if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
+        return float(value)
+    return value
 
 
 def duplicate_keys(body: bytes) -> tuple[str, ...]:

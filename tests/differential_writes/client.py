@@ -32,6 +32,7 @@ class Step:
     query: str = ""
     agent: str = "probe/1"
     note: str = ""
+    accept: str = JSON
 
 
 @dataclass(slots=True)
@@ -64,9 +65,11 @@ class Server:
         self.raw("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         self.raw("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
 
-    def raw(self, method: str, path: str, body: Any = None, type_: str = JSON, agent: str = "probe/1") -> tuple[int, Any, list[str]]:
+    def raw(
+        self, method: str, path: str, body: Any = None, type_: str = JSON, agent: str = "probe/1", accept: str = JSON
+    ) -> tuple[int, Any, list[str]]:
         data = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": JSON, "User-Agent": agent}
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept, "User-Agent": agent}
         if data is not None:
             headers["Content-Type"] = type_
         for attempt in (0, 1):
@@ -94,7 +97,7 @@ class Server:
         body = step.body
         if body is not None:
             body = self._filled(body if isinstance(body, str) else json.dumps(body))
-        code, found, warnings = self.raw(step.method, path, body, step.type, step.agent)
+        code, found, warnings = self.raw(step.method, path, body, step.type, step.agent, step.accept)
         if isinstance(found, dict) and isinstance(found.get("metadata"), dict) and found["metadata"].get("uid"):
             self.last = {"rv": found["metadata"].get("resourceVersion") or self.last["rv"], "uid": found["metadata"]["uid"]}
         return Answer(code, self.normal(found), [self._text(w) for w in warnings], found)
@@ -146,7 +149,14 @@ def differences(ours: Any, theirs: Any, path: str = "") -> list[str]:
         return out
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         return [line for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) for line in differences(a, b, f"{path}.{i}")]
-    return [] if ours == theirs and type(ours) is type(theirs) else [f"{path}: here {_short(ours)}, there {_short(theirs)}"]
+    if ours == theirs and type(ours) is type(theirs):
+        return []
+    if isinstance(ours, str) and isinstance(theirs, str):
+        # long texts from where they part
+        same = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))
+        start = max(0, same - 80)
+        ours, theirs = ours[start:], theirs[start:]
+    return [f"{path}: here {_short(ours)}, there {_short(theirs)}"]
 
 
 def _short(value: Any) -> str:

@@ -348,4 +348,4 @@ def test_the_type_tells_apply_how_to_merge() -> None:
     spec = type_.fields["spec"].fields
     assert (spec["keyed"].list_type, spec["keyed"].list_map_keys) == (ListType.MAP, ("k",))
     assert (spec["map"].shape, spec["map"].map_is_atomic) == (Shape.MAP, True)
-    assert spec["either"].shape is Shape.INT_OR_STRING
+    assert (spec["either"].shape, spec["either"].preserve_unknown) == (Shape.ANY, True)

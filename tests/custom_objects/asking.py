@@ -1,0 +1,111 @@
+"""The same steps on two servers, and where their answers differ."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from http.client import HTTPException
+from typing import Any
+
+from tests.custom_objects.definitions import Kind
+from tests.differential_writes.client import Answer, Server, Step, differences
+
+PANIC = "<connection closed>"
+#: how often a refusal is asked for again, to see whether the order of its causes is an accident
+ORDER_ASKED_MAX = 30
+
+
+#: where the server was built, versions, what is random of several faults, and the text of a patched object, which upstream keeps as it
+#: was written
+_ACCIDENTAL = (
+    (re.compile(r'in scheme ".*?"'), "in scheme <any>"),
+    (re.compile(r"in record \(\d+\)"), "in record (<rv>)"),
+    (re.compile(r"/registry-crd/"), "/registry/"),
+    (re.compile(r"[^ ]*: field not declared in schema$"), "field not declared in schema"),
+    (re.compile(r'(patch: Invalid value: |^Invalid value: )"\{.*\}"(: .*)$', re.DOTALL), r"\1<object>\2"),
+)
+_VERSION = re.compile(r'(resourceVersion\\*":\\*")\d+')
+_NO_UID = "123e4567-"
+_UNKNOWN = "field not declared in schema"
+_SEVERAL = "errors:\n  "
+
+
+class Compared(Server):
+    """A server whose answers are brought to a form in which what is an accident does not show."""
+
+    def normal(self, value: Any, key: str = "") -> Any:
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            return float(value)  # Go writes large floats without an exponent
+        found = super().normal(value, key)
+        if isinstance(found, dict) and isinstance(found.get("metadata"), dict):
+            if "items" in found or "rows" in found:
+                # of the whole store, in which others write as well
+                found["metadata"] = {**found["metadata"], "resourceVersion": "<list>"}
+            if found["metadata"].get("continue"):
+                found["metadata"]["continue"] = "<token>"
+        if key == "message" and isinstance(found, str) and _UNKNOWN in found and found.startswith("failed to create typed"):
+            return "<unknown fields>"
+        if key == "message" and isinstance(found, str) and _SEVERAL in found:
+            start, _, errors = found.partition(_SEVERAL)
+            return start + _SEVERAL + "\n".join(sorted(line.strip() for line in errors.split("\n")))  # in the order of a Go map
+        return found
+
+    def run(self, step: Step) -> Answer:
+        """A real server that panics closes the connection."""
+        try:
+            return super().run(step)
+        except HTTPException:
+            self._connection = None
+            return Answer(code=0, body=PANIC)
+
+    def _text(self, text: str) -> str:
+        text = text if _NO_UID in text else super()._text(text)
+        for pattern, said in _ACCIDENTAL:
+            text = pattern.sub(said, text)
+        return _VERSION.sub(r"\1<rv>", text)
+
+
+def causes(answer: Any) -> list[Any]:
+    found: list[Any] = answer["details"]["causes"] if isinstance(answer, dict) and (answer.get("details") or {}).get("causes") else []
+    return found
+
+
+def compare(step: Step, ours: Compared, theirs: Compared) -> list[str]:
+    """The lines in which the answers differ."""
+    before = dict(theirs.last)
+    here, there = ours.run(step), theirs.run(step)
+    if there.body == PANIC:
+        return []
+    found = differences(
+        {"code": here.code, "body": here.body, "warnings": here.warnings},
+        {"code": there.code, "body": there.body, "warnings": there.warnings},
+    )
+    if found or len(causes(there.raw)) < 2:
+        return found
+    mine, said = (_in_form(one) for one in (here.raw, there.raw))
+    if mine == said:
+        return []
+    for _ in range(ORDER_ASKED_MAX):
+        theirs.last = dict(before)
+        if _in_form(theirs.run(step).raw) != said:
+            return []  # as it happens to be
+    return [f".order: here {mine}, there {said}"]
+
+
+def _in_form(answer: Any) -> str:
+    return json.dumps([[cause.get("reason"), cause.get("field"), cause.get("message")] for cause in causes(answer)])
+
+
+def define(server: Server, kind: Kind) -> int:
+    """The code of the answer; 201 when it is served."""
+    code, body, _ = server.raw("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", kind.definition())
+    if code not in (201, 409):
+        print(kind.plural, code, json.dumps(body)[:3000])
+        return code
+    until = time.monotonic() + 30
+    versions = list(kind.schemas)
+    while any(server.raw("GET", kind.path(version) + "?limit=1")[0] != 200 for version in versions):
+        assert time.monotonic() < until, f"{kind.plural} is not served"
+        time.sleep(0.1)
+    return 201
