@@ -19,11 +19,12 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 ESTABLISHED_SECONDS_MAX = 20.0
 
 
-class _Loader(yaml.CSafeLoader):
-    """To Kubernetes an equals sign is a text, to YAML 1.1 a type of its own."""
+class Loader(yaml.CSafeLoader):
+    """To Kubernetes an equals sign and a time are texts, to YAML 1.1 of types of their own."""
 
 
-_Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, node: node.value)
+Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: node.value)
+Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, node: node.value)
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class Outcome:
 def definitions_in(directories: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
     for directory in directories:
         for path in sorted(directory.rglob("*.y*ml")):
-            for document in yaml.load_all(path.read_text(), _Loader):
+            for document in yaml.load_all(path.read_text(), Loader):
                 if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition":
                     yield path, document
 
