@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.apiextensions import numbers
 from apiserver.apiextensions.nodes import Node
 from apiserver.machinery import field_errors, go_json, names, object_meta_validation
 from apiserver.machinery.field_errors import FieldError
@@ -118,7 +119,7 @@ def _unknown_path(text: str) -> str:
 
 
 def _invalid(path: str, value: Any, detail: str) -> FieldError:
-    return field_errors.invalid(path, sorted_keys(value), detail)
+    return field_errors.invalid(path, numbers.canonical(sorted_keys(value)), detail)
 
 
 def sorted_keys(value: Any) -> Any:

@@ -80,11 +80,14 @@ _ADDRESS = rf"(?:{_DOT_ATOM}|{_QUOTED})@(?P<domain>{_DOT_ATOM}|\[[^\[\]]*\])"
 _BARE_ADDRESS = re.compile(rf"[ \t]*{_ADDRESS}[ \t]*").fullmatch
 _NAMED_ADDRESS = re.compile(rf"(?:{_ATOM[:-1]}|[. \t]|{_QUOTED})*<{_ADDRESS}>[ \t]*").fullmatch
 _ADDRESS_LENGTH_MAX = 1024
+#: what stands in parentheses behind an address
+_COMMENT = re.compile(r"(?<=[^ \t])[ \t]*\([^()\\]*\)[ \t]*\Z").sub
 
 
 def _email(value: str) -> bool:
     if len(value) > _ADDRESS_LENGTH_MAX:
         return False
+    value = _COMMENT("", value)
     found = _BARE_ADDRESS(value) or (_NAMED_ADDRESS(value) if value.rstrip().endswith(">") else None)
     if found is None:
         return False

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from apiserver.machinery import go_json
+
 _SAFE_INTEGER_MAX = 2**53 - 1
 _EPSILON = 1e-9
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -41,8 +43,9 @@ def canonical(value: Any) -> Any:
             if isinstance(inner, (dict, list, int, float)):
                 value[position] = canonical(inner)
     elif isinstance(value, float):
-        if value.is_integer() and INT64_MIN <= value <= INT64_MAX:
-            return WholeFloat(value)
+        found = go_json.whole(value)
+        if found is not None:
+            return WholeFloat(found)
     elif isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
         return float(value)
     return value

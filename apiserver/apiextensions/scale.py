@@ -50,6 +50,8 @@ def _typed(obj: Object, path: str, go_type: str) -> Any:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, WholeFloat):
+        return go_json.number(float(value))
     return go_json.shown(value) if not isinstance(value, str) else value
 
 

@@ -86,16 +86,13 @@ class CustomResourceStrategy(Strategy):
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
         schema = self.version.schema
-        found = schema.validate(obj, None)
-        errors = [*found, *scale.validate_spec(self.version, obj), *scale.validate_status(self.version, obj)]
+        errors = schema.validate(obj, None, [*scale.validate_spec(self.version, obj), *scale.validate_status(self.version, obj)])
         return errors + schema.validate_rules(obj, None, errors, context.warn, patient=context.patient)
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         errors = [
             *_metadata_again(new, old),
-            *self.version.schema.validate(new, old),
-            *scale.validate_spec(self.version, new),
-            *scale.validate_status(self.version, new),
+            *self.version.schema.validate(new, old, [*scale.validate_spec(self.version, new), *scale.validate_status(self.version, new)]),
         ]
         return errors + self.version.schema.validate_rules(new, old, errors, context.warn, patient=context.patient)
 
@@ -117,8 +114,7 @@ class CustomResourceStrategy(Strategy):
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
         errors = [
             *_metadata_again(new, old),
-            *self.version.schema.validate_status(new, old),
-            *scale.validate_status(self.version, new),
+            *self.version.schema.validate_status(new, old, scale.validate_status(self.version, new)),
         ]
         return errors + self.version.schema.validate_rules(new, old, errors, context.warn, patient=context.patient)
 

@@ -12,6 +12,7 @@ are recognized by compiled checks (``fast_check``) in some microseconds; the wal
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from apiserver.apiextensions import defaulting, embedded, list_types, numbers, pruning
@@ -185,8 +186,9 @@ class StructuralSchema:
 
     # -- validation --------------------------------------------------------------------------------------------------------------
 
-    def validate(self, obj: Object, old: Object | None = None) -> list[FieldError]:
-        """Of a whole object, metadata aside; with ``old`` what did not change is forgiven, as far as upstream forgives it."""
+    def validate(self, obj: Object, old: Object | None = None, between: Sequence[FieldError] = ()) -> list[FieldError]:
+        """Of a whole object, metadata aside; with ``old`` what did not change is forgiven, as far as upstream forgives it. ``between`` is
+        what else is wrong, told after the values and before embedded objects and lists."""
         node = self.root
         errors: list[FieldError] = []
         if self.schema is not None:
@@ -197,11 +199,12 @@ class StructuralSchema:
             if not self._value_check(obj):
                 correlation = None if old is None else Correlation(obj, old, node)
                 errors += self._values.check(obj, self.schema, correlation)
+        errors += between
         if node.embedded_below:
             errors += embedded.validate(obj, node)
         return errors + self._validate_lists(obj, old)
 
-    def validate_status(self, obj: Object, old: Object) -> list[FieldError]:
+    def validate_status(self, obj: Object, old: Object, between: Sequence[FieldError] = ()) -> list[FieldError]:
         """Of an update through ``/status``: of values those in ``status`` only."""
         errors: list[FieldError] = []
         schema = ((self.schema or {}).get("properties") or {}).get("status")
@@ -213,7 +216,7 @@ class StructuralSchema:
             if not self._status_check(obj["status"]):
                 correlation = Correlation(obj, old, self.root).field("status")
                 errors += self._values.check(obj["status"], schema, correlation, "status")
-        return errors + self._validate_lists(obj, old)
+        return [*errors, *between, *self._validate_lists(obj, old)]
 
     def validate_rules(
         self, obj: Object, old: Object | None, found: list[FieldError], warn: Warn, *, patient: bool = True

@@ -351,7 +351,8 @@ def _range_fault(value: int | float, type_: str, format_: str, what: str, path: 
     """A value, or a bound of the schema, that the named type cannot hold."""
     if type_ == "integer":
         low, high = (INT32_MIN, INT32_MAX) if format_ == "int32" else (INT64_MIN, INT64_MAX)
-        fits = (isinstance(value, int) or value.is_integer()) and low <= value <= high
+        found = value if isinstance(value, int) else go_json.whole(value)
+        fits = found is not None and low <= found <= high
     else:
         fits = format_ != "float" or abs(value) <= FLOAT32_MAX
     if fits:

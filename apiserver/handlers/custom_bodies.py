@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+import orjson
+
 from apiserver.apiextensions.structural import StructuralSchema
 from apiserver.handlers import custom_resources
 from apiserver.handlers import scope as scopes
 from apiserver.machinery import go_json, objects, status
+from apiserver.machinery.objects import Object
 from apiserver.request.options import WriteOptions
 from apiserver.request.request_context import RequestContext
 from apiserver.resources.resource_info import ResourceInfo
-from apiserver.schemas import json_bodies
+from apiserver.schemas import decoding, json_bodies
 
 if TYPE_CHECKING:
     from apiserver.apiextensions.definitions import CustomVersion
@@ -57,6 +60,31 @@ def refuse(
     raise custom_resources.another_kind(info, kind, said_version, objects.name(decoded.obj), further)
 
 
+def refuse_patched(
+    schemas: SchemaSet, info: ResourceInfo, patched: Object, options: WriteOptions, context: RequestContext, words: scopes.Shown
+) -> NoReturn:
+    """The same for what a patch made of an object, told as the patch's fault: 422, or 500 where it says no version any more."""
+    if why := _wrong_head(patched):
+        raise scopes.patch_error(f"couldn't get version/kind; json parse error: {why}", words)
+    said_version, kind = patched.get("apiVersion") or "", patched.get("kind")
+    if said_version.count("/") > 1:
+        raise scopes.patch_error(f"unexpected GroupVersion string: {said_version}", words)
+    if not kind:
+        text = orjson.dumps(patched, option=orjson.OPT_SORT_KEYS).decode()
+        raise scopes.patch_error(f"Object 'Kind' is missing in '{text}'", words)
+    group, version = objects.group_version(said_version)
+    try:
+        decoded = _schema_of(schemas, info, group, version, kind).decode(patched)
+    except json_bodies.DecodeError as error:
+        raise scopes.patch_error(str(error), words) from error
+    if decoded.strict_errors and options.field_validation == "Strict":
+        raise scopes.patch_error(decoding.strict_decoding_error(decoded.strict_errors), words)
+    if not said_version:
+        raise status.internal_error("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+    further = schema_of_resource(schemas, info).validate_form(decoded.obj, context.warn)
+    raise custom_resources.another_kind(info, kind, said_version, context.info.name, further)
+
+
 def _parsed(body: bytes, sent: bytes, kind: str) -> dict[str, Any]:
     """What the body says of itself is text or nothing at all, or the body is refused."""
     try:
@@ -67,11 +95,21 @@ def _parsed(body: bytes, sent: bytes, kind: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise scopes.unrecognized(kind, f"couldn't get version/kind; json parse error: {scopes.wrong_head(value)}", sent)
-    for name, said in value.items():
-        if name.lower() in _HEAD and said is not None and not isinstance(said, str):
-            why = f"json: cannot unmarshal {go_json.kind_of(said)} into Go struct field .{name} of type string"
-            raise scopes.unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", sent)
+    check_head(kind, body, sent, value)
     return value
+
+
+def check_head(kind: str, body: bytes, sent: bytes, parsed: dict[str, Any] | None = None) -> None:
+    """Each time that the body says kind or version it has to be text, also where it says them again. Raises 400."""
+    if why := _wrong_head(json_bodies.parse(body).value if parsed is None else parsed):
+        raise scopes.unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", sent)
+
+
+def _wrong_head(value: dict[str, Any]) -> str:
+    for name, said in value.pairs if isinstance(value, json_bodies.Duplicated) else value.items():
+        if name.lower() in _HEAD and said is not None and not isinstance(said, str):
+            return f"json: cannot unmarshal {go_json.kind_of(said)} into Go struct field .{name} of type string"
+    return ""
 
 
 def _refuse_without_kind(info: ResourceInfo, version: str, body: bytes, sent: bytes, options: WriteOptions) -> NoReturn:

@@ -31,6 +31,8 @@ async def pieces(
     version = negotiated.version
     opening: dict[str, Any] = {"kind": negotiated.form.value, "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
     if negotiated.form is Form.METADATA_LIST:
+        if not objects:
+            return [orjson.dumps({**opening, "items": None})]  # a Go list that nothing was put into
         head = b'%b,"items":[' % orjson.dumps(opening)[:-1]
         return await _joined(head, objects, lambda obj: forms.partial_of(obj, version))
     opening["columnDefinitions"] = scope.column_definitions

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from apiserver.handlers import custom_resources
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.create import check_namespace
 from apiserver.handlers.reading import send_stored
@@ -40,7 +40,7 @@ async def patch(
     write = scope.write_of(context, options, "PatchOptions")
     if patch_type == negotiation.APPLY_YAML:
         is_yaml = body.lstrip()[:1] != b"{"
-        applied = await request_body.beside_the_loop(body, is_yaml, lambda: parse_applied(body, options, context))
+        applied = await request_body.beside_the_loop(body, is_yaml, lambda: parse_applied(body))
         build = _apply(scope, context, applied, options, subresource)
         written, created = await store.update(
             write,
@@ -68,6 +68,7 @@ def check_options(options: WriteOptions, patch_type: str) -> None:
         raise status.invalid(META_GROUP, "PatchOptions", "", errors)
 
 
+_NO_MERGE_PATCH = "Invalid JSON Patch"
 #: how what cannot be read as a patch of a type is told
 _READING = {
     negotiation.JSON_PATCH: ("error decoding patch: ", list, "[]handlers.jsonPatchOp"),
@@ -76,18 +77,26 @@ _READING = {
 }
 
 
-def parse_patch(body: bytes, patch_type: str) -> Any:
-    """The JSON of a patch, a list for a JSON patch and else a mapping; raises 400."""
+def parse_patch(body: bytes, patch_type: str, *, lenient: bool = False) -> Any:
+    """The JSON of a patch, a list for a JSON patch and else a mapping; raises 400, or 422 for a merge patch that is a list. ``lenient``:
+    nobody asks for unknown fields (``fieldValidation=Ignore``), so that the first who reads the patch is who applies it."""
     prefix, wanted, go_type = _READING[patch_type]
     try:
         parsed = json_bodies.parse(body)
     except json_bodies.DecodeError as error:
+        if lenient and patch_type != negotiation.STRATEGIC_MERGE_PATCH:
+            raise status.bad_request(_NO_MERGE_PATCH if patch_type == negotiation.MERGE_PATCH else str(error)) from error
         raise status.bad_request(f"{prefix}{error}") from error
     value = json_bodies.plain(parsed.value) if parsed.has_duplicates else parsed.value
     if value is None and patch_type != negotiation.MERGE_PATCH:
         return wanted()
-    if value is None:
-        raise status.bad_request("Invalid JSON Patch")
+    if value is None or (lenient and patch_type == negotiation.MERGE_PATCH and not isinstance(value, (dict, list))):
+        raise status.bad_request(_NO_MERGE_PATCH)
+    if lenient and patch_type == negotiation.MERGE_PATCH and isinstance(value, list):
+        words: Shown = lambda why: (orjson.dumps(value).decode(), why)  # noqa: E731
+        raise scopes.patch_error(f"couldn't get version/kind; json parse error: {scopes.wrong_head(value)}", words)
+    if lenient and patch_type == negotiation.JSON_PATCH and not isinstance(value, list):
+        raise status.bad_request(f"json: cannot unmarshal {go_json.kind_of(value)} into Go value of type jsonpatch.Patch")
     if not isinstance(value, wanted):
         raise status.bad_request(f"{prefix}json: cannot unmarshal {go_json.kind_of(value)} into Go value of type {go_type}")
     return value
@@ -113,13 +122,9 @@ def strict_errors(patch_type: str, body: bytes) -> tuple[str, ...]:
     return tuple(found)
 
 
-def apply_patch(scope: ResourceScope, patch_type: str, body: bytes, old: Object) -> Object:
+def apply_patch_of_type(type_: Type, patch_type: str, body: bytes, old: Object, *, lenient: bool) -> Object:
     """``old``, which is given away, after the patch in ``body``."""
-    return apply_patch_of_type(scope.type, patch_type, body, old)
-
-
-def apply_patch_of_type(type_: Type, patch_type: str, body: bytes, old: Object) -> Object:
-    value = parse_patch(body, patch_type)
+    value = parse_patch(body, patch_type, lenient=lenient)
     if patch_type == negotiation.JSON_PATCH:
         patched = json_patch.apply(old, value)
         if not isinstance(patched, dict):
@@ -138,9 +143,9 @@ def _patching(scope: ResourceScope, context: RequestContext, body: bytes, patch_
 
     async def build(old: Object) -> Object:
         # parsed at each attempt: what a patch holds becomes part of the object, which the attempt goes on to change
-        patched = apply_patch(scope, patch_type, body, old)
+        patched = apply_patch_of_type(scope.type, patch_type, body, old, lenient=options.field_validation == "Ignore")
         words = shown(patch_type, body, patched)
-        patched = _of_the_kind(scope, context, patched, patch_type, words)
+        patched = _of_the_kind(scope, context, patched, patch_type, options, words)
         new = own_metadata(scope.redecode(patched, options, context, words, patch_errors))
         check_name(new, context.info.name)
         check_namespace(new, namespace)
@@ -174,15 +179,19 @@ def _conversion_words(why: str) -> str:
     return f"cannot restore struct from: {value}" if "." in wanted else f"unrecognized type: {wanted}"
 
 
-def _of_the_kind(scope: ResourceScope, context: RequestContext, patched: Object, patch_type: str, words: Shown) -> Object:
+def _of_the_kind(
+    scope: ResourceScope, context: RequestContext, patched: Object, patch_type: str, options: WriteOptions, words: Shown
+) -> Object:
     """``patched``, which may have lost its kind or have another one. The strategic merge patch of an object keeps what it is whatever it
     says; an object of another kind is refused, as is one that cannot be told to be of this version."""
     info = scope.info
     kind, api_version = patched.get("kind"), patched.get("apiVersion")
     if kind == info.kind and api_version == info.api_version:
         return patched
-    if not info.builtin and kind:
-        raise custom_resources.another_kind(info, str(kind), str(api_version or ""), context.info.name)
+    if not info.builtin:
+        from apiserver.handlers import custom_bodies  # only for what is refused
+
+        custom_bodies.refuse_patched(scope.schemas, info, patched, options, context, words)
     if patch_type == negotiation.STRATEGIC_MERGE_PATCH or (kind is None and api_version == info.api_version):
         return {**patched, "kind": info.kind, "apiVersion": info.api_version}
     if not api_version and kind in (None, info.kind) and info.builtin:
@@ -195,12 +204,12 @@ def own_metadata(obj: Object) -> Object:
     return obj
 
 
-def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, options: WriteOptions, subresource: str) -> Build:
+def _apply(scope: ResourceScope, context: RequestContext, sent: Applied, options: WriteOptions, subresource: str) -> Build:
     store, info = scope.store, scope.info
     namespace = context.info.namespace if info.namespaced else ""
     unchanged = scope.unchanged_applies
-    said_uid = objects.metadata(applied_once).get("uid")
-    source = orjson.dumps(applied_once)
+    said_uid = objects.metadata(sent.configuration).get("uid")
+    source = orjson.dumps(sent.configuration)
 
     async def build(old: Object) -> Object:
         managers = store.env.managers
@@ -214,6 +223,7 @@ def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, 
         now = store.env.clock.text()
         applied = orjson.loads(source)
         merged: Object = managers.apply(info, subresource, old or None, applied, options.field_manager, bool(options.force), now)
+        sent.tell_repeated(options, context)
         if info.builtin:
             new = own_metadata(objects.deep_copy(scope.redecode(merged, options, context)))
         else:
@@ -231,7 +241,25 @@ def _apply(scope: ResourceScope, context: RequestContext, applied_once: Object, 
     return build
 
 
-def parse_applied(body: bytes, options: WriteOptions, context: RequestContext) -> Object:
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """``repeated``: the lines that tell of repeated keys, which count once the apply itself has been found good."""
+
+    configuration: Object
+    repeated: tuple[str, ...]
+
+    def tell_repeated(self, options: WriteOptions, context: RequestContext) -> None:
+        """Raises 400 where ``fieldValidation`` is Strict."""
+        if not self.repeated or options.field_validation == "Ignore":
+            return
+        if options.field_validation == "Strict":
+            text = yaml_bodies.in_words(self.repeated)
+            raise status.bad_request(f"error strict decoding YAML: error converting YAML to JSON: {text}")
+        for line in self.repeated:
+            context.warn(line)
+
+
+def parse_applied(body: bytes) -> Applied:
     """An applied configuration just as it was written: what a manager says of a field it owns, be it false, empty or null, and a field
     that does not exist fails the apply itself. Raises 400."""
     try:
@@ -243,12 +271,6 @@ def parse_applied(body: bytes, options: WriteOptions, context: RequestContext) -
     if not isinstance(value, dict):
         why = f"json: cannot unmarshal {go_json.kind_of(value)} into Go value of type map[string]interface {{}}"
         raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
-    if options.field_validation == "Ignore":
-        repeated = ()
-    if repeated and options.field_validation == "Strict":
-        text = yaml_bodies.in_words(repeated)
-        raise status.bad_request(f"error strict decoding YAML: error converting YAML to JSON: {text}")
-    for line in repeated:
-        context.warn(line)
     said = value.get("metadata")
-    return {**value, "metadata": {} if said is None else dict(said) if isinstance(said, dict) else said}
+    metadata = {} if said is None else dict(said) if isinstance(said, dict) else said
+    return Applied({**value, "metadata": metadata}, repeated)

@@ -11,7 +11,7 @@ from apiserver.apiextensions import printing
 from apiserver.handlers import custom_scales, forms, response
 from apiserver.handlers import scope as scopes
 from apiserver.handlers.create import check_namespace
-from apiserver.handlers.patch import apply_patch_of_type, check_options, parse_applied, shown, strict_errors
+from apiserver.handlers.patch import Applied, apply_patch_of_type, check_options, parse_applied, shown, strict_errors
 from apiserver.handlers.response import Send
 from apiserver.handlers.scope import ResourceScope
 from apiserver.handlers.update import check_name
@@ -91,7 +91,7 @@ async def _write(scope: ResourceScope, context: RequestContext, receive: Receive
         check_options(options, patch_type)
         if patch_type == negotiation.APPLY_YAML:
             is_yaml = body.lstrip()[:1] != b"{"
-            applied = await request_body.beside_the_loop(body, is_yaml, lambda: parse_applied(body, options, context))
+            applied = await request_body.beside_the_loop(body, is_yaml, lambda: parse_applied(body))
             change = _applying(scope, context, applied, options)
         else:
             change = _changing(scope, write.manager, lambda old: _patched(scope, context, patch_type, body, options, old))
@@ -162,12 +162,13 @@ def _changing(scope: ResourceScope, manager: str, make: Callable[[Object], Objec
     return change
 
 
-def _applying(scope: ResourceScope, context: RequestContext, applied: Object, options: WriteOptions) -> Callable[[Object], Object]:
+def _applying(scope: ResourceScope, context: RequestContext, applied: Applied, options: WriteOptions) -> Callable[[Object], Object]:
     def change(old: Object) -> Object:
         managers = scope.store.env.managers
         assert managers is not None, "server-side apply needs field managers"
         now = scope.store.env.clock.text()
-        new = managers.apply(_SCALE, "scale", old, applied, options.field_manager, bool(options.force), now)
+        new = managers.apply(_SCALE, "scale", old, applied.configuration, options.field_manager, bool(options.force), now)
+        applied.tell_repeated(options, context)
         return {**_decoded(scope, new, options, context, None), "metadata": dict(new["metadata"])}
 
     return change
@@ -184,7 +185,9 @@ def _check(scope: ResourceScope, scale: Object, replicas: int, uid: str, name: s
 
 
 def _patched(scope: ResourceScope, context: RequestContext, patch_type: str, body: bytes, options: WriteOptions, current: Object) -> Object:
-    patched = apply_patch_of_type(scope.schemas.type_of("autoscaling", "v1", "Scale"), patch_type, body, current)
+    patched = apply_patch_of_type(
+        scope.schemas.type_of("autoscaling", "v1", "Scale"), patch_type, body, current, lenient=options.field_validation == "Ignore"
+    )
     repeated = strict_errors(patch_type, body) if options.field_validation != "Ignore" else ()
     found = _decoded(scope, patched, options, context, shown(patch_type, body, patched), repeated)
     return {**found, "metadata": dict(found.get("metadata") or {})}

@@ -37,6 +37,7 @@ _KNOWN_OF_OLD = frozenset(
         ("apiregistration.k8s.io", "v1beta1", "APIService"),
     )
 )
+_HEAD_REPEATED = frozenset(('duplicate field "kind"', 'duplicate field "apiVersion"'))
 #: What a refusal shows of a body that it could not make sense of.
 SUMMARY_LENGTH = 30
 #: What Kubernetes calls the registry of its built-in types where it says that one is missing.
@@ -243,6 +244,10 @@ def _custom(
         decoded = schemas.kind(info.group, info.version, info.kind).decode(body)
     except DecodeError:
         decoded = None
+    if decoded is not None and not _HEAD_REPEATED.isdisjoint(decoded.strict_errors):
+        from apiserver.handlers import custom_bodies  # only for what is odd
+
+        custom_bodies.check_head(info.kind, body, sent)
     if decoded is None or decoded.obj.get("kind") != info.kind or decoded.obj.get("apiVersion") != info.api_version:
         from apiserver.handlers import custom_bodies  # only for what is refused
 

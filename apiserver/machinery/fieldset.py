@@ -242,6 +242,8 @@ def encode_scalar(value: Any) -> str:
         return "false"
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, float):
+        return go_json.written(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -170,6 +170,32 @@ def shown(value: Any) -> str:
     return number(value) if isinstance(value, float) else str(value)
 
 
+def whole(value: float) -> int | None:
+    """The integer of 64 bits that Go reads where it has written a float, None where it reads a float again. It writes the shortest digits
+    that tell the float, and zeros behind them: 2**60 + 0.0 comes back as 1152921504606847000."""
+    if not value.is_integer() or abs(value) > 2.0**63:
+        return None
+    found = int(value)
+    if abs(found) > 2**53:
+        import decimal  # not needed to start
+
+        found = int(decimal.Decimal(repr(value)))
+    return found if -(2**63) <= found < 2**63 else None
+
+
+def written(value: float) -> str:
+    """A float as Go writes it in JSON: the shortest digits that tell it, with an exponent below 1e-6 and from 1e21 on."""
+    import decimal  # not needed to start
+
+    size = abs(value)
+    exact = decimal.Decimal(repr(value))
+    if value == 0 or 1e-6 <= size < 1e21:
+        text = f"{exact:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    digits, exponent = f"{exact.normalize():e}".split("e")
+    return f"{digits}e{exponent[0]}{exponent[1:].lstrip('0').zfill(1)}" if exponent[0] == "-" else f"{digits}e+{exponent.lstrip('+')}"
+
+
 def number(value: int | float) -> str:
     """Go's ``%v`` of a number: of a float the shortest digits that tell it, with an exponent from a million on and below 1e-4."""
     if isinstance(value, int):

@@ -170,9 +170,14 @@ def encode(entries: Entries) -> list[Object]:
     return [entry.encoded() for entry in ordered]
 
 
-def collapsed(entries: Entries, kind: ApplyType) -> Entries:
-    """The entries where nothing is owned below what ``kind`` says is owned as a whole."""
-    return {i: entry.with_fields(typed_fields.collapsed(kind, entry.fields)) for i, entry in entries.items()}
+def collapsed(entries: Entries, kind: ApplyType, api_version: str, schema_of: SchemaOf | None) -> Entries:
+    """The entries where nothing is owned below what the type in their version, ``kind`` in ``api_version``, says is owned as a whole."""
+    out = {}
+    for identity, entry in entries.items():
+        other = schema_of(entry.api_version) if schema_of is not None and entry.api_version != api_version else None
+        made = kind if other is None else apply_types.of(other)
+        out[identity] = entry.with_fields(typed_fields.collapsed(made, entry.fields))
+    return out
 
 
 def of_object(obj: Object | None) -> list[Any]:
@@ -387,7 +392,7 @@ def update(
     shape = apply_types.of(type)
     custom = type is not None and not apply_types.is_builtin(type)
     if custom:
-        entries = collapsed(entries, shape)
+        entries = collapsed(entries, shape, api_version, schema_of)
     try:
         if custom:
             versions = OtherVersions(shape, schema_of)

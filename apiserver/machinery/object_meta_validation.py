@@ -137,10 +137,17 @@ def validate_owner_references(references: Sequence[Object], path: str) -> list[F
                 name = f"{reference.get('kind', '')}/{name}"
             if controller:
                 detail = f'Only one reference can have Controller set to true. Found "true" in references for {controller} and {name}'
-                errors.append(field_errors.invalid(path, list(references), detail))
+                errors.append(field_errors.invalid(path, [_as_go_writes(reference) for reference in references], detail))
             else:
                 controller = name
     return errors
+
+
+_REFERENCE_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+
+
+def _as_go_writes(reference: Object) -> Object:
+    return {field: reference[field] for field in _REFERENCE_FIELDS if field in reference}
 
 
 def _validate_owner_reference(reference: Object, path: str) -> list[FieldError]:

@@ -96,7 +96,7 @@ def apply(
     if custom and live is not None and (problems := typed_merge.validate(shape, without_entries(live), duplicates=True)):
         raise _failed(f"failed to create typed live object ({_described(live)}): {typed_merge.in_words(problems)}")
     try:
-        entries = collapsed(decode(of_object(live), trusted=True), shape)
+        entries = collapsed(decode(of_object(live), trusted=True), shape, api_version, schema_of)
     except ManagedFieldsError as e:
         raise _failed(f"failed to decode managed fields: {e}") from e
     applier = _Applier(
@@ -144,7 +144,9 @@ def _gvk(obj: Object) -> str:
 
 
 def _described(obj: Object) -> str:
-    return f"{objects.namespace(obj)}/{objects.name(obj)}; {_gvk(obj).removeprefix('/')}"
+    said = (objects.metadata(obj).get(field) for field in ("namespace", "name"))
+    namespace, name = (text if isinstance(text, str) else "" for text in said)
+    return f"{namespace}/{name}; {_gvk(obj).removeprefix('/')}"
 
 
 def _check(applied: Any, api_version: str, kind: str) -> None:

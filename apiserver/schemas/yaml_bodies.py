@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from apiserver.machinery import go_json
 from apiserver.schemas import json_bodies
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -57,8 +58,9 @@ def _whole(value: Any) -> Any:
         return {name: _whole(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [_whole(item) for item in value]
-    if isinstance(value, float) and value.is_integer() and INT64_MIN <= value <= INT64_MAX:
-        return int(value)
+    if isinstance(value, float):
+        found = go_json.whole(value)
+        return value if found is None else found
     if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
         return float(value)
     return value
