@@ -5,17 +5,19 @@ of our own, and the library is what the tests compare it with. What differs from
 
 * ``replace`` of a member that an object does not have adds it; ``copy`` of one adds null; ``test`` of one passes for null;
 * an index may be negative, and then counts from the end (``-1`` of an ``add`` is behind the last);
-* the whole document cannot be replaced;
-* the first failure is answered by one and the same 422 that does not say which operation it was; the cause of the raised error does.
+* of the operations on the whole document there are ``replace``, with an object or a list (anything else changes nothing), and ``test``;
+* the first failure is answered by one and the same 422 that does not say which operation it was; the cause of the raised error does, in
+  the words of the library that Kubernetes uses, which answers about webhooks and mutating policies repeat.
 
 The argument is never changed: of what an operation changes, the containers on the way to it are copied, the rest is shared.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from apiserver.machinery import go_json, objects, status
@@ -90,19 +92,22 @@ class _Patcher:
         self._own[id(copy)] = copy
         return copy
 
-    def _container(self, pointer: str, *, to_change: bool) -> tuple[Any, str]:
-        """The container that ``pointer`` leads into, and the last part of the pointer."""
+    def _container(self, pointer: str, missing: str, *, to_change: bool) -> tuple[Any, str]:
+        """The container that ``pointer`` leads into, and the last part of the pointer. ``missing``: what is said where there is none."""
         parts = pointer.split("/")
         if len(parts) < 2 or not isinstance(self.document, (dict, list)):
-            raise PatchError(f'doc is missing path: "{pointer}"')
+            raise PatchError(f"{missing}: missing value")
         if to_change:
             self.document = self._owned(self.document)
         here = self.document
         for part in parts[1:-1]:
             key = _unescape(part)
-            found = _get(here, key)
+            try:
+                found = _get(here, key)
+            except PatchError:
+                found = None
             if not isinstance(found, (dict, list)):
-                raise PatchError(f'doc is missing path: "{pointer}"')
+                raise PatchError(f"{missing}: missing value")
             if to_change and id(found) not in self._own:
                 found = self._owned(found)
                 _put(here, key, found)
@@ -112,58 +117,96 @@ class _Patcher:
     # -- operations
 
     def add(self, operation: dict[str, Any]) -> None:
-        self._add(_pointer(operation, "path"), operation.get("value"))
+        path = _pointer(operation, "path", "add operation failed to decode path")
+        self._add(
+            path, operation.get("value"), f'add operation does not apply: doc is missing path: "{path}"', f"error in add for path: '{path}'"
+        )
 
-    def _add(self, pointer: str, value: Any) -> None:
-        container, key = self._container(pointer, to_change=True)
+    def _add(self, pointer: str, value: Any, missing: str, wrong: str) -> None:
+        container, key = self._container(pointer, missing, to_change=True)
         if isinstance(container, dict):
             container[key] = value
         elif key == "-":
             container.append(value)
         else:
-            container.insert(_position(container, key, room_for_one=True), value)
+            with _said_of(wrong):
+                container.insert(_position(container, key, adding=True), value)
 
     def remove(self, operation: dict[str, Any]) -> None:
-        self._remove(_pointer(operation, "path"))
+        path = _pointer(operation, "path", "remove operation failed to decode path")
+        missing = f'remove operation does not apply: doc is missing path: "{path}"'
+        self._remove(path, missing, f"error in remove for path: '{path}'")
 
-    def _remove(self, pointer: str) -> None:
-        container, key = self._container(pointer, to_change=True)
-        if isinstance(container, dict):
-            if key not in container:
-                raise PatchError(f"Unable to remove nonexistent key: {key}")
-            del container[key]
-        else:
-            del container[_position(container, key)]
+    def _remove(self, pointer: str, missing: str, wrong: str) -> None:
+        container, key = self._container(pointer, missing, to_change=True)
+        with _said_of(wrong):
+            if isinstance(container, list):
+                del container[_position(container, key)]
+            elif key in container:
+                del container[key]
+            else:
+                raise PatchError(f"Unable to remove nonexistent key: {key}: missing value")
 
     def replace(self, operation: dict[str, Any]) -> None:
-        container, key = self._container(_pointer(operation, "path"), to_change=True)
-        _put(container, key, operation.get("value"))
+        path = _pointer(operation, "path", "replace operation failed to decode path: operation missing path field")
+        if not path:
+            value = operation.get("value")
+            if isinstance(value, (dict, list)):  # nothing else can be a whole document, and nothing is said of it
+                self.document = value
+            return
+        container, key = self._container(path, f"replace operation does not apply: doc is missing path: {path}", to_change=True)
+        try:
+            _put(container, key, operation.get("value"))
+        except PatchError as error:
+            raise PatchError(f"replace operation does not apply: doc is missing key: {path}: missing value") from error
 
     def move(self, operation: dict[str, Any]) -> None:
-        source = _pointer(operation, "from")
-        container, key = self._container(source, to_change=False)
-        value = _get(container, key)
-        self._remove(source)
-        self._add(_pointer(operation, "path"), value)
+        source = _pointer(operation, "from", "move operation failed to decode from: operation, missing from field")
+        missing = f"move operation does not apply: doc is missing from path: {source}"
+        container, key = self._container(source, missing, to_change=False)
+        wrong = f"error in move for path: '{key}'"
+        with _said_of(wrong):
+            value = _get(container, key)
+        self._remove(source, missing, wrong)
+        target = _pointer(operation, "path", "move operation failed to decode path: operation missing path field")
+        missing = f"move operation does not apply: doc is missing destination path: {target}"
+        self._add(target, value, missing, f"error in move for path: '{target}'")
 
     def copy(self, operation: dict[str, Any]) -> None:
-        container, key = self._container(_pointer(operation, "from"), to_change=False)
-        value = objects.deep_copy(_get(container, key))
-        target = _pointer(operation, "path")
-        self._container(target, to_change=False)
+        source = _pointer(operation, "from", "copy operation failed to decode from: operation, missing from field")
+        missing = f"copy operation does not apply: doc is missing from path: {source}"
+        container, key = self._container(source, missing, to_change=False)
+        with _said_of(f"error in copy for from: '{source}'"):
+            value = objects.deep_copy(_get(container, key))
+        target = _pointer(operation, "path", "copy operation failed to decode path")
+        missing = f"copy operation does not apply: doc is missing destination path: {target}"
+        self._container(target, missing, to_change=False)
         self._copied_bytes += len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
         if self._copied_bytes > COPIED_BYTES_MAX:
             raise PatchError(
                 f"Unable to complete the copy, the accumulated size increase of copy is {self._copied_bytes}, "
                 f"exceeding the limit {COPIED_BYTES_MAX}"
             )
-        self._add(target, value)
+        self._add(target, value, missing, "error while adding value during copy")
 
     def test(self, operation: dict[str, Any]) -> None:
-        pointer = _pointer(operation, "path")
-        container, key = self._container(pointer, to_change=False)
-        if not equal(_get(container, key), operation.get("value")):
-            raise PatchTestError(f"testing value {pointer} failed")
+        path = _pointer(operation, "path", "test operation failed to decode path: operation missing path field")
+        found = self.document
+        if path:
+            container, key = self._container(path, f"test operation does not apply: is missing path: {path}", to_change=False)
+            with _said_of(f"error in test for path: '{path}'"):
+                found = _get(container, key)
+        if not equal(found, operation.get("value")):
+            raise PatchTestError(f"testing value {path} failed: test failed")
+
+
+@contextlib.contextmanager
+def _said_of(what: str) -> Iterator[None]:
+    """Where what goes wrong inside has happened."""
+    try:
+        yield
+    except PatchError as error:
+        raise PatchError(f"{what}: {error}") from error
 
 
 _OPERATIONS: dict[str, Callable[[_Patcher, dict[str, Any]], None]] = {
@@ -176,10 +219,10 @@ _OPERATIONS: dict[str, Callable[[_Patcher, dict[str, Any]], None]] = {
 }
 
 
-def _pointer(operation: dict[str, Any], field: str) -> str:
+def _pointer(operation: dict[str, Any], field: str, missing: str) -> str:
     pointer = operation.get(field)
     if not isinstance(pointer, str):
-        raise PatchError(f"operation missing {field} field")
+        raise PatchError(f"{missing}: missing value")
     return pointer
 
 
@@ -199,14 +242,15 @@ def _put(container: Any, key: str, value: Any) -> None:
         container[_position(container, key)] = value
 
 
-def _position(items: list[Any], key: str, *, room_for_one: bool = False) -> int:
+def _position(items: list[Any], key: str, *, adding: bool = False) -> int:
     """The place in a list that a part of a pointer names."""
     if not _INDEX(key) or len(key) > _INDEX_DIGITS_MAX:
-        raise PatchError(f"value was not a proper array index: '{key}'")
-    size = len(items) + (1 if room_for_one else 0)
+        wrong = f"strconv.Atoi: parsing {go_json.quote(key)}: invalid syntax"
+        raise PatchError(f"value was not a proper array index: '{key}': {wrong}" if adding else wrong)
+    size = len(items) + (1 if adding else 0)
     position = int(key)
     if not -size <= position < size:
-        raise PatchError(f"Unable to access invalid index: {position}")
+        raise PatchError(f"Unable to access invalid index: {position}: invalid index detected")
     return position + size if position < 0 else position
 
 

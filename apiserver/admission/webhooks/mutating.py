@@ -166,22 +166,7 @@ def _patched(obj: Object, operations: list[Any]) -> Object:
     try:
         patched = json_patch.apply(obj, operations)
     except StatusError as error:
-        raise status.internal_error(_why_not(obj, operations) or error.message) from error
+        raise status.internal_error(str(error.__cause__ or error.message)) from error
     if not isinstance(patched, dict):
         raise status.internal_error("json: cannot unmarshal into an object")
     return patched
-
-
-def _why_not(obj: Object, operations: list[Any]) -> str:
-    """Of the first operation that does not apply, in the words of the library that kube-apiserver uses; "" where all do."""
-    for operation in operations:
-        try:
-            obj = json_patch.apply(obj, [operation])
-        except StatusError as error:
-            kind, why = operation.get("op"), str(error.__cause__ or error.message)
-            if kind == "test":
-                return f"{why}: test failed"
-            if kind == "remove" and why.startswith("Unable to remove"):
-                return f"error in remove for path: '{operation.get('path')}': {why}: missing value"
-            return f"{kind} operation does not apply: {why}: missing value" if why.startswith("doc is missing") else why
-    return ""
