@@ -73,6 +73,7 @@ from storage import api, errors
 from storage.tls import EXPIRY_METRIC, CertificateExpiry
 
 if TYPE_CHECKING:
+    from apiserver.admission.optional import OptionalServices
     from apiserver.audit.build import Audit
     from apiserver.objectstore.encryption.encryption import Encryption
 
@@ -150,6 +151,7 @@ class ApiServer:
             source,
             RegistryWebhooks(self.registry, self.schemas, self.access.cached, served, self.webhooks, source),
             enable=config.enable_admission_plugins,
+            optional=self._optional_admission(served) if config.enable_admission_plugins else None,
             disable=config.disable_admission_plugins,
             configuration=self._admission_configuration(),
             policies=PolicyServices(objects=self.access.cached, served=served, minor=self.table.minor, metrics=self.policy_metrics),
@@ -176,6 +178,12 @@ class ApiServer:
     def _admission_configuration(self) -> AdmissionConfiguration:
         file = self.config.admission_control_config_file
         return AdmissionConfiguration() if file is None else admission_configuration.load(file)
+
+    def _optional_admission(self, served: ServedObjects) -> OptionalServices:
+        from apiserver.admission.optional import OptionalServices
+        from apiserver.registry.provisioning import NamespaceMaker
+
+        return OptionalServices(create_namespace=NamespaceMaker(self.registry).create, by_kind=served.by_kind)
 
     def _build_app(self) -> Any:
         config = self.config

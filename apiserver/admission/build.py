@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from apiserver.admission import chain
 from apiserver.admission.configuration import NO_CONFIGURATION, AdmissionConfiguration
@@ -25,6 +26,7 @@ from apiserver.admission.plugins.mutating_admission_policy import MutatingAdmiss
 from apiserver.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from apiserver.admission.plugins.node_restriction import NodeRestriction
 from apiserver.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
+from apiserver.admission.plugins.pod_resize import PodResizeValidator
 from apiserver.admission.plugins.pod_security import PodSecurity
 from apiserver.admission.plugins.pod_topology_labels import PodTopologyLabels
 from apiserver.admission.plugins.policy_references import PolicyReferences
@@ -44,6 +46,12 @@ from apiserver.authorization.rbac_data import RbacData
 from apiserver.outbound.kubeconfig import NO_USERS
 from apiserver.resources.facts import LAST_MINOR
 
+if TYPE_CHECKING:
+    from apiserver.admission.optional import OptionalServices
+
+#: the minor that checks resizes against the node
+POD_RESIZE_SINCE = 36
+
 
 def build_admission_chain(
     getter: ObjectGetter,
@@ -57,10 +65,12 @@ def build_admission_chain(
     disable: Iterable[str] = (),
     policies: PolicyServices | None = None,
     configuration: AdmissionConfiguration = NO_CONFIGURATION,
+    optional: OptionalServices | None = None,
     now: Callable[[], float] = time.time,
 ) -> chain.AdmissionChain:
-    """``source`` names token volumes; ``policies``: what admission policies look at, None: there are
-    none. ``now``: seconds since the epoch. Raises ValueError for unknown plugin names."""
+    """``source`` names token volumes; ``policies``: what admission policies look at, None: there are none; ``optional``: what plugins that
+    are off by default need, None: most of them cannot be had. ``now``: seconds since the epoch. Raises ValueError for unknown names of
+    plugins."""
     users = configuration.webhook_users
     minor = policies.minor if policies is not None else LAST_MINOR
     makers: dict[str, Callable[[], AdmissionPlugin]] = {
@@ -94,5 +104,11 @@ def build_admission_chain(
     always: list[AdmissionPlugin] = [PrivilegeEscalation(authorizer, rbac)]
     if policies is not None:
         always.append(PolicyReferences(authorizer, policies))
+    if minor >= POD_RESIZE_SINCE:
+        makers["PodResizeValidator"] = lambda: PodResizeValidator(getter)
+    if optional is not None and not makers.keys() >= set(enable):
+        from apiserver.admission.optional import makers as optional_makers
+
+        makers |= optional_makers(getter, authorizer, configuration, optional)
     chosen = [makers[name]() for name in chain.enabled_plugins(enable, disable) if name in makers]
     return chain.AdmissionChain([*chosen, *always])

@@ -13,18 +13,27 @@ from apiserver.admission.plugin import Plugin
 
 #: kube-apiserver's order. What creates or refuses on behalf of others stands at the end: quota must see the object as it will be
 PLUGIN_ORDER = (
+    "AlwaysAdmit",
+    "NamespaceAutoProvision",
     "NamespaceLifecycle",
+    "NamespaceExists",
+    "LimitPodHardAntiAffinityTopology",
     "LimitRanger",
     "ServiceAccount",
     "NodeRestriction",
     "TaintNodesByCondition",
     "AlwaysPullImages",
+    "ImagePolicyWebhook",
     "PodSecurity",
+    "PodNodeSelector",
     "Priority",
     "DefaultTolerationSeconds",
+    "PodTolerationRestriction",
+    "EventRateLimit",
     "ExtendedResourceToleration",
     "DefaultStorageClass",
     "StorageObjectInUseProtection",
+    "OwnerReferencesPermissionEnforcement",
     "PersistentVolumeClaimResize",
     "RuntimeClass",
     "CertificateApproval",
@@ -32,16 +41,37 @@ PLUGIN_ORDER = (
     "ClusterTrustBundleAttest",
     "CertificateSubjectRestriction",
     "DefaultIngressClass",
+    "DenyServiceExternalIPs",
     "PodTopologyLabels",
+    "PodResizeValidator",
     "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
     "ResourceQuota",
+    "AlwaysDeny",
 )
 
-#: on without being asked for, as in kube-apiserver
-DEFAULT_PLUGINS = frozenset(PLUGIN_ORDER) - {"NodeRestriction", "AlwaysPullImages", "ExtendedResourceToleration"}
+#: off until they are asked for, as in kube-apiserver; of most the code is loaded only then (``optional``)
+OPTIONAL_PLUGINS = frozenset(
+    (
+        "AlwaysAdmit",
+        "NamespaceAutoProvision",
+        "NamespaceExists",
+        "LimitPodHardAntiAffinityTopology",
+        "NodeRestriction",
+        "AlwaysPullImages",
+        "ImagePolicyWebhook",
+        "PodNodeSelector",
+        "PodTolerationRestriction",
+        "EventRateLimit",
+        "ExtendedResourceToleration",
+        "OwnerReferencesPermissionEnforcement",
+        "DenyServiceExternalIPs",
+        "AlwaysDeny",
+    )
+)
+DEFAULT_PLUGINS = frozenset(PLUGIN_ORDER) - OPTIONAL_PLUGINS
 
 _Key = tuple[Operation, str, str, str]
 

@@ -1,7 +1,7 @@
 """``--admission-control-config-file``: what plugins are told beyond their flags (apiserver.config.k8s.io AdmissionConfiguration).
 
-Each plugin's part stands in the file itself (``configuration``) or in one of its own (``path``, from the file's directory). PodSecurity,
-ResourceQuota and the two plugins of webhooks have one here; a part for a plugin that has none, and what nobody asks for, is refused.
+Each plugin's part stands in the file itself (``configuration``) or in one of its own (``path``, from the file's directory). A part for a
+plugin that has none, and what nobody asks for, is refused.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from apiserver.admission.optional_settings import EventLimit, ImagePolicy, TolerationConfiguration
 from apiserver.admission.pod_security import policy
 from apiserver.admission.pod_security.policy import Wanted
 from apiserver.machinery import names
@@ -21,7 +22,17 @@ from apiserver.outbound.kubeconfig import NO_USERS, Users
 _GROUP = "apiserver.config.k8s.io"
 _VERSIONS = ("v1", "v1beta1", "v1alpha1")
 _POD_SECURITY = "pod-security.admission.config.k8s.io"
-_WEBHOOK_PLUGINS = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
+#: by plugin: the group and kind of its part; two of old have neither
+_PARTS = {
+    "PodSecurity": (_POD_SECURITY, "PodSecurityConfiguration"),
+    "ResourceQuota": (_GROUP, "ResourceQuotaConfiguration"),
+    "MutatingAdmissionWebhook": (_GROUP, "WebhookAdmissionConfiguration"),
+    "ValidatingAdmissionWebhook": (_GROUP, "WebhookAdmissionConfiguration"),
+    "EventRateLimit": ("eventratelimit.admission.k8s.io", "Configuration"),
+    "PodTolerationRestriction": ("podtolerationrestriction.admission.k8s.io", "Configuration"),
+    "PodNodeSelector": ("", ""),
+    "ImagePolicyWebhook": ("", ""),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +62,10 @@ class AdmissionConfiguration:
     limited_resources: tuple[LimitedResource, ...] = ()
     #: as whom webhooks are called, by the plugin that calls them
     webhook_users: Mapping[str, Users] = field(default_factory=dict)
+    event_limits: tuple[EventLimit, ...] = ()
+    tolerations: TolerationConfiguration = field(default_factory=TolerationConfiguration)
+    node_selectors: dict[str, str] = field(default_factory=dict)
+    image_policy: ImagePolicy | None = None
 
 
 NO_POD_SECURITY = PodSecurityConfiguration()
@@ -59,39 +74,49 @@ NO_CONFIGURATION = AdmissionConfiguration()
 
 def load(file: Path) -> AdmissionConfiguration:
     """Raises ConfigFileError, OSError."""
+    from apiserver.admission import optional_configuration
+
     root = read_config(file.read_text(encoding="utf-8"), _GROUP, _VERSIONS, "AdmissionConfiguration")
-    pod_security, limited = PodSecurityConfiguration(), tuple[LimitedResource, ...]()
     users: dict[str, Users] = {}
+    found: dict[str, Any] = {"webhook_users": users}
     problems: list[str] = []
     for plugin in root.sections("plugins"):
         name, path, own = plugin.text("name"), plugin.text("path"), plugin.section("configuration")
         if path and own is not None:
             problems.append(f"{plugin.path()}: path and configuration exclude each other")
-        if name == "PodSecurity":
-            part = _part(file, path, own, _POD_SECURITY, "PodSecurityConfiguration", problems)
-            pod_security = _pod_security(part, problems) if part is not None else pod_security
-        elif name == "ResourceQuota":
-            part = _part(file, path, own, _GROUP, "ResourceQuotaConfiguration", problems)
-            limited = _limited(part) if part is not None else limited
-        elif name in _WEBHOOK_PLUGINS:
-            part = _part(file, path, own, _GROUP, "WebhookAdmissionConfiguration", problems)
-            if part is not None:
-                users[name] = _webhook_users(part, problems)
-        else:
-            known = ", ".join(("PodSecurity", "ResourceQuota", *_WEBHOOK_PLUGINS))
-            problems.append(f'{plugin.path("name")}: "{name}" has no configuration; these have one: {known}')
+        if name not in _PARTS:
+            problems.append(f'{plugin.path("name")}: "{name}" has no configuration; these have one: {", ".join(_PARTS)}')
             continue
-        if part is not None and part is not own:
+        part = _part(file, path, own, *_PARTS[name], problems)
+        if part is None:
+            continue
+        match name:
+            case "PodSecurity":
+                found["pod_security"] = _pod_security(part, problems)
+            case "ResourceQuota":
+                found["limited_resources"] = _limited(part)
+            case "EventRateLimit":
+                found["event_limits"] = optional_configuration.event_limits(part, problems)
+            case "PodTolerationRestriction":
+                found["tolerations"] = optional_configuration.tolerations(part)
+            case "PodNodeSelector":
+                found["node_selectors"] = optional_configuration.node_selectors(part)
+            case "ImagePolicyWebhook":
+                directory = (file.parent / path).parent if path else file.parent
+                found["image_policy"] = optional_configuration.image_policy(part, directory, problems)
+            case _:
+                users[name] = _webhook_users(part, problems)
+        if part is not own:
             problems += part.problems()
     if problems := root.problems() + problems:
         raise ConfigFileError(problems)
-    return AdmissionConfiguration(pod_security=pod_security, limited_resources=limited, webhook_users=users)
+    return AdmissionConfiguration(**found)
 
 
 def _part(file: Path, path: str, own: Section | None, group: str, kind: str, problems: list[str]) -> Section | None:
     if path:
         return read_config((file.parent / path).read_text(encoding="utf-8"), group, _VERSIONS, kind)
-    if own is not None:
+    if own is not None and group:
         api_version = own.text("apiVersion")
         if api_version not in [f"{group}/{version}" for version in _VERSIONS] or own.text("kind") != kind:
             problems.append(f"{own.path()}: it must be of apiVersion {group}/v1 and kind {kind}")

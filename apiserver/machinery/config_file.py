@@ -55,6 +55,14 @@ class Section:
         value = self._typed(field, bool, "true or false")
         return default if value is None else value
 
+    def number(self, field: str) -> int | None:
+        value: int | None = self._typed(field, int, "a whole number")
+        return value
+
+    def fields(self) -> list[str]:
+        """What is there, by name."""
+        return list(self._values)
+
     def texts(self, field: str) -> tuple[str, ...]:
         value = self._typed(field, list, "a list") or []
         for position, item in enumerate(value):
@@ -109,13 +117,15 @@ def load_yaml(text: str | bytes) -> Any:
 
 
 def read_config(text: str, group: str, versions: Sequence[str], kind: str) -> Section:
-    """The root of a file of this kind. Raises ConfigFileError."""
+    """The root of a file of this kind; of no kind, as the files of old are, without a group. Raises ConfigFileError."""
     try:
         document = load_yaml(text)
     except ConfigFileError as error:
         raise ConfigFileError([f"it is no YAML: {error}"]) from error
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
         raise ConfigFileError(["it is no object"])
+    if not group:
+        return Section(document, "", [], [])
     accepted = [f"{group}/{version}" for version in versions]
     if document.get("apiVersion") not in accepted or document.get("kind") != kind:
         raise ConfigFileError([f"it must be of apiVersion {' or '.join(accepted)} and kind {kind}"])

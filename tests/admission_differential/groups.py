@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tests.admission_differential import evictions, nodes, pods, quotas, things
+from tests.admission_differential import evictions, nodes, optional, pods, quotas, things
 from tests.admission_differential.steps import Script, Step, flattened
 
 
@@ -35,5 +35,7 @@ GROUPS = {
             things.storage, things.ingress_class, things.certificates, quotas.quotas, evictions.evictions,
         ),
     ),
+    "optional": Group(scripts=(optional.optional,), plugins=optional.PLUGINS),
+    "provisioning": Group(scripts=(optional.provisioning,), plugins=("NamespaceAutoProvision",)),
     "nodes": Group(scripts=(nodes.node_restriction,), plugins=("NodeRestriction",)),
 }  # fmt: skip

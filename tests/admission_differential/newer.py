@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_NO_500 = "refused, since it is not the server that is at fault"
 #: (the step, the difference as ``path: ours, not real``, why)
 _NEWER = tuple(
     (re.compile(step), re.compile(difference, re.DOTALL), why)
@@ -19,6 +20,10 @@ _NEWER = tuple(
         ("^node: owner$", "", "CVE-2025-5187, mended in every release that was maintained"),
         ("^node: claim ", r"other than status\.quantity.*, not .*other than status\.capacity", "words"),
         ("^node: exec$", "", "the nodes are hollow"),
+        ("^(selector|tolerations) ", r"status: 403, not 500", _NO_500),
+        ("^(selector|tolerations) ", r"reason: Forbidden, not $", _NO_500),
+        ("^(selector|tolerations) ", r'message: pods "\S+" is forbidden: (.*), not \1$', _NO_500),
+        ("^tolerations bad", r"is no list of tolerations, not ", "words: what is wrong, not what Go's decoder makes of it"),
         ("^limit bounds", r"must be less than or equal to (cpu|memory) limit of \S+, not ", "the limit is told"),
         ("^priority: value$", r"\bvalue\b.*, not .*\bValue\b", "the path as it is written"),
         ("^priority: pod (priority|class)$", r"pod updates may not change fields other than", "more fields may"),

@@ -208,13 +208,14 @@ def _scope_operators() -> Script:
     }
     for name, selector in selectors.items():
         _quota(script, name, {"pods": "1"}, scopeSelector={"matchExpressions": selector})
-    for name, spec in (("high", {"priorityClassName": "quota-high"}), ("low", {"priorityClassName": "quota-low"}), ("none", {})):
+    classes: dict[str, Body] = {"high": {"priorityClassName": "quota-high"}, "low": {"priorityClassName": "quota-low"}, "none": {}}
+    for name, spec in classes.items():
         for number in (1, 2):
             script.create(f"pod {name} {number}", "pods", pod(f"{name}-{number}", **spec))
             script.create(f"burstable {name} {number}", "pods", pod(f"b-{name}-{number}", container(requests={"cpu": "1m"}), **spec))
     for name in selectors:
         script.get(f"used {name}", QUOTA, name)
-    for name, selector in (
+    for name, wrong in (
         ("in-nothing", {"scopeName": "PriorityClass", "operator": "In"}),
         ("exists-with-values", {"scopeName": "PriorityClass", "operator": "Exists", "values": ["a"]}),
         ("terminating-in", {"scopeName": "Terminating", "operator": "In", "values": ["a"]}),
@@ -223,7 +224,7 @@ def _scope_operators() -> Script:
         script.create(
             f"invalid {name}",
             QUOTA,
-            {"metadata": {"name": name}, "spec": {"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": [selector]}}},
+            {"metadata": {"name": name}, "spec": {"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": [wrong]}}},
         )
     return script
 
