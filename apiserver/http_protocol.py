@@ -103,7 +103,9 @@ class ApiProtocol(HttpToolsProtocol):
                 # an upgrade may be passed over (RFC 9110 §7.8); kubectl tries WebSockets for exec before it takes no for an answer
                 data = data[passed.args[0] :]
             except httptools.HttpParserError as error:
-                if isinstance(error, httptools.HttpParserInvalidMethodError) and _UNKNOWN_METHOD.search(data):
+                if self._head_bytes > HEAD_BYTES_MAX:
+                    self._refuse_head()
+                elif isinstance(error, httptools.HttpParserInvalidMethodError) and _UNKNOWN_METHOD.search(data):
                     refusal = status.generic_method_not_allowed()
                     self._refuse_with(refusal.code, refusal.status)
                 else:
@@ -112,7 +114,7 @@ class ApiProtocol(HttpToolsProtocol):
         if self._in_head:
             self._head_bytes += size
             if self._head_bytes > HEAD_BYTES_MAX:
-                self._refuse(431, "RequestHeaderFieldsTooLarge", f"the head of the request is too large: limit is {HEAD_BYTES_MAX}")
+                self._refuse_head()
             elif self._head_timer is None:
                 self._watch_head()
         elif self._drain_timer is not None:
@@ -129,6 +131,11 @@ class ApiProtocol(HttpToolsProtocol):
         self._idle_since = None
 
     def on_headers_complete(self) -> None:
+        if self._head_bytes:
+            # it came in several reads, whose last one was not counted yet: what follows the head in it is none of it
+            self._head_bytes = len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers])
+            if self._head_bytes > HEAD_BYTES_MAX:
+                raise ValueError("too large")  # ends the parser
         self._in_head = False
         self._stop_watching()
         parser = self.parser
@@ -197,6 +204,9 @@ class ApiProtocol(HttpToolsProtocol):
         if not exchange.response_complete:
             exchange.more_body = False
             exchange.wake()
+
+    def _refuse_head(self) -> None:
+        self._refuse(431, "RequestHeaderFieldsTooLarge", f"the head of the request is too large: limit is {HEAD_BYTES_MAX}")
 
     def _refuse(self, code: int, reason: str, message: str) -> None:
         self._refuse_with(code, status.failure(code, reason, message))

@@ -1,7 +1,8 @@
-"""What a hostile client may try, each with what must come of it: a refusal in time, no matter what it asks for.
+"""Hostile clients, and a well-behaved one that is timed meanwhile.
 
-``python -m tests.robustness.abuse --idle 10000`` is the long form: as many idle connections as the system gives, slow heads, half-sent
-bodies and bombs at once against a server process of its own, while a well-behaved client is timed.
+``python -m tests.robustness.abuse [--idle 10000]`` is the long form (a minute and a half), against a server process of its own: that
+many connections which say nothing after their handshake, then as many that had one answer and are kept, then as many that do not even
+begin a handshake; beside them slow heads, half-sent bodies and all of ``attacks``; at last more connections than the server may have.
 """
 
 from __future__ import annotations
@@ -9,74 +10,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import gzip
 import json
+import os
+import resource
+import socket
 import ssl
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from apiserver import http_listener
 from tests.e2e.server_process import ServerProcess
+from tests.robustness.attacks import CONFIGMAPS, JSON, attacks
 
-CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
-JSON = "application/json"
 #: of an answer to anything hostile, on a machine that does much else
 SECONDS_MAX = 30.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
-    name: str
-    method: str
-    path: str
-    body: bytes = b""
-    headers: dict[str, str] = field(default_factory=dict)
-    #: which statuses are right; never one of the server's own faults
-    right: tuple[int, ...] = (400, 413, 415, 422)
-
-
-def yaml_bomb() -> bytes:
-    """Nine levels of ten aliases: a billion values."""
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    for n in range(1, 9):
-        lines.append(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]")
-    return "\n".join(["apiVersion: v1", "kind: ConfigMap", "metadata: {name: a}", *lines]).encode()
-
-
-def copy_bomb() -> bytes:
-    """Each operation doubles what is there: 2^40 times a kilobyte."""
-    operations = [{"op": "copy", "from": "/data", "path": f"/data/x{n}"} for n in range(40)]
-    return json.dumps(operations).encode()
-
-
-def attacks() -> Iterator[Attack]:
-    deep = 100_000
-    yield Attack(name="a nested object", method="POST", path=CONFIGMAPS, body=b'{"a":' * deep + b"1" + b"}" * deep)
-    yield Attack(name="a nested list", method="POST", path=CONFIGMAPS, body=b'{"metadata":{"name":"n"},"data":' + b"[" * deep)
-    yaml = {"Content-Type": "application/yaml"}
-    yield Attack(name="nested YAML", method="POST", path=CONFIGMAPS, body=b"[" * 20_000, headers=yaml)
-    yield Attack(name="aliases of aliases", method="POST", path=CONFIGMAPS, body=yaml_bomb(), headers=yaml)
-    yield Attack(name="an alias of itself", method="POST", path=CONFIGMAPS, body=b"a: &a [*a, *a]\n", headers=yaml)
-    packed = gzip.compress(b'{"metadata":{"name":"a"},"data":{"k":"' + b"x" * 50_000_000 + b'"}}')
-    yield Attack(name="a zip bomb", method="POST", path=CONFIGMAPS, body=packed, headers={"Content-Encoding": "gzip"})
-    yield Attack(name="a body too large", method="POST", path=CONFIGMAPS, body=b" " * (3 * 1024 * 1024 + 1))
-    patch = {"Content-Type": "application/json-patch+json"}
-    yield Attack(name="a copy bomb", method="PATCH", path=f"{CONFIGMAPS}/target", body=copy_bomb(), headers=patch)
-    many = json.dumps([{"op": "test", "path": "/data/k", "value": "v"}] * 20_000).encode()
-    yield Attack(name="many operations", method="PATCH", path=f"{CONFIGMAPS}/target", body=many, headers=patch)
-    merge = {"Content-Type": "application/merge-patch+json"}
-    yield Attack(
-        name="a nested merge patch", method="PATCH", path=f"{CONFIGMAPS}/target", body=b'{"a":' * deep + b"1" + b"}" * deep, headers=merge
-    )
-    apply = {"Content-Type": "application/apply-patch+yaml"}
-    yield Attack(name="an applied bomb", method="PATCH", path=f"{CONFIGMAPS}/b?fieldManager=m", body=yaml_bomb(), headers=apply)
-    yield Attack(name="a long selector", method="GET", path=f"{CONFIGMAPS}?labelSelector=" + "a," * 100_000 + "b")
-    yield Attack(name="many parameters", method="GET", path=f"{CONFIGMAPS}?" + "&".join(f"a{n}=1" for n in range(5000)))
-    yield Attack(name="a long path", method="GET", path="/api/" + "a/" * 100_000, right=(404, 414, 431))
-    numbers = b'{"metadata":{"name":"n"},"data":{"k":' + b"9" * 1_000_000 + b"}}"
-    yield Attack(name="a long number", method="POST", path=CONFIGMAPS, body=numbers)
 
 
 class Client:
@@ -139,33 +87,123 @@ async def hold_idle(client: Client, count: int, sent: bytes = b"") -> list[async
     return held
 
 
-async def storm(server: ServerProcess, idle: int) -> None:
-    assert server.process is not None
-    client = Client(server.port, server.token)
-    body = json.dumps({"metadata": {"name": "target"}, "data": {"k": "v" * 1000}}).encode()
-    assert await client.request("POST", CONFIGMAPS, body) == 201
-    before, times = resident_bytes(server.process.pid), []  # type: ignore[var-annotated]
-    task = asyncio.create_task(timed(client, times))
+async def hold_kept(client: Client, count: int) -> list[asyncio.StreamWriter]:
+    """Connections that had an answer, and may be used again."""
+    return await hold_idle(client, count, client.head("GET", "/version", 0, {}))
+
+
+def hold_silent(port: int, count: int) -> list[socket.socket]:
+    """Connections on which not even a handshake begins; fewer where the server closes them."""
+    held = []
+    for _ in range(count):
+        plain = socket.socket()
+        plain.settimeout(SECONDS_MAX)
+        with contextlib.suppress(OSError):
+            plain.connect(("127.0.0.1", port))
+            held.append(plain)
+    return held
+
+
+class Judge:
+    """Times a well-behaved client while something else goes on, and tells the server's memory."""
+
+    def __init__(self, server: ServerProcess, client: Client) -> None:
+        assert server.process is not None
+        self.pid = server.process.pid
+        self._client = client
+        self._times: list[float] = []
+        self._task = asyncio.create_task(timed(client, self._times))
+        self._resident = resident_bytes(self.pid)
+
+    def tell(self, what: str, count: int = 0) -> None:
+        if self._task.done():
+            self._task.result()  # raises what was wrong
+        times, self._times[:] = sorted(self._times), []
+        now = resident_bytes(self.pid)
+        each = f", {(now - self._resident) / count / 1024:.0f} KiB each" if count else ""
+        self._resident = now
+        told = f"{len(times)} answers, median {times[len(times) // 2]:.3f} s, worst {times[-1]:.3f} s" if times else "no answer"
+        print(f"{what}{each}; {now / 1024**2:.0f} MiB resident; a well-behaved client meanwhile: {told}", flush=True)
+
+    def end(self) -> None:
+        self._task.cancel()
+
+
+async def crowd(server: ServerProcess, client: Client, idle: int) -> None:
+    """Idle connections of three kinds, one kind after the other."""
+    judge = Judge(server, client)
     held = await hold_idle(client, idle)
-    print(
-        f"{len(held)} idle connections, {(resident_bytes(server.process.pid) - before) / max(1, len(held)) / 1024:.0f} KiB each", flush=True
-    )
-    held += await hold_idle(client, 200, b"GET /version HTTP/1.1\r\nX-Slow: ")
+    judge.tell(f"{len(held)} idle connections after their handshake", len(held))
+    for writer in held:
+        writer.transport.abort()
+    held = await hold_kept(client, idle)
+    judge.tell(f"{len(held)} connections that had an answer", len(held))
+    for writer in held:
+        writer.transport.abort()
+    await asyncio.sleep(1)
+    silent = await asyncio.to_thread(hold_silent, client.port, idle)
+    judge.tell(f"{len(silent)} connections without a handshake", len(silent))
+    began = time.monotonic()
+    while len(os.listdir(f"/proc/{judge.pid}/fd")) > 100:
+        assert time.monotonic() - began < http_listener.TLS_HANDSHAKE_TIMEOUT_SECONDS + SECONDS_MAX, "they are closed in time"
+        await asyncio.sleep(0.2)
+    judge.tell(f"the server closed them within {time.monotonic() - began:.0f} s")
+    for each in silent:
+        each.close()
+    judge.end()
+
+
+async def storm(server: ServerProcess, client: Client) -> None:
+    """Slow heads, half-sent bodies and every attack."""
+    judge = Judge(server, client)
+    held = await hold_idle(client, 200, b"GET /version HTTP/1.1\r\nX-Slow: ")
     held += await hold_idle(client, 200, client.head("POST", CONFIGMAPS, 1000, {}) + b'{"metadata":')
     for attack in attacks():
         began = time.monotonic()
-        status = await client.request(attack.method, attack.path, attack.body, attack.headers)
-        print(f"{attack.name}: {status} after {time.monotonic() - began:.2f} s", flush=True)
+        async with asyncio.timeout(2 * SECONDS_MAX):
+            status = await client.request(attack.method, attack.path, attack.body, attack.headers)
+        judge.tell(f"{attack.name}: {status} after {time.monotonic() - began:.2f} s")
         assert status in attack.right, attack.name
-    if task.done():
-        task.result()
-    task.cancel()
-    times.sort()
-    print(
-        f"a well-behaved client meanwhile: {len(times)} answers, median {times[len(times) // 2]:.3f} s, worst {times[-1]:.3f} s", flush=True
-    )
     for writer in held:
         writer.close()
+    judge.end()
+
+
+async def exhaust(server: ServerProcess, client: Client, descriptors: int) -> None:
+    """More connections than the server may have descriptors: those that are there are served, and so are writes."""
+    assert server.process is not None
+    pid = server.process.pid
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (descriptors, before[1]))
+    await asyncio.sleep(2)  # the server looks at its limits each second
+    reader, writer = await client.open()
+    silent = await asyncio.to_thread(hold_silent, client.port, 2 * descriptors)
+    body = json.dumps({"metadata": {"name": "in-the-crowd"}, "data": {"k": "v" * 500_000}}).encode()
+    for n in range(150):  # 75 MB, more than a segment of the log
+        writer.write(client.head("PUT" if n else "POST", f"{CONFIGMAPS}/in-the-crowd" if n else CONFIGMAPS, len(body), {}) + body)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.split(b" ", 2)[1] in (b"200", b"201"), head
+        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        await reader.readexactly(int(length.split(b":")[1]))
+        body = body.replace(b"v" * 10, b"%010d" % n, 1) if n == 0 else body
+    used = len(os.listdir(f"/proc/{pid}/fd"))
+    assert used < descriptors, used
+    print(f"{len(silent)} connections at {descriptors} descriptors: {used} in use, 150 writes of 500 KB on one of them", flush=True)
+    for each in silent:
+        each.close()
+    writer.close()
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    await asyncio.sleep(1)
+    assert await client.request("GET", "/api/v1/namespaces/default") == 200
+
+
+async def everything(server: ServerProcess, idle: int) -> None:
+    client = Client(server.port, server.token)
+    body = json.dumps({"metadata": {"name": "target"}, "data": {"k": "v" * 1000}}).encode()
+    assert await client.request("POST", CONFIGMAPS, body) == 201
+    await crowd(server, client, idle)
+    await storm(server, client)
+    await exhaust(server, client, 300)
 
 
 def main() -> None:
@@ -179,7 +217,7 @@ def main() -> None:
         server = ServerProcess(Path(directory), "--unsafe-no-fsync", "--no-controllers")
         server.start()
         try:
-            asyncio.run(storm(server, count))
+            asyncio.run(everything(server, count))
         finally:
             server.stop()
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e.server_process import ServerProcess
-from tests.robustness.abuse import CONFIGMAPS, Client, resident_bytes
+from tests.robustness.abuse import Client, resident_bytes
+from tests.robustness.attacks import CONFIGMAPS
 
 _WATCH = f"{CONFIGMAPS}?watch=1&resourceVersion=0&timeoutSeconds=3000"
 
@@ -52,7 +53,7 @@ async def watch_without_reading(client: Client) -> asyncio.StreamWriter:
     reader, writer = await asyncio.open_connection(sock=plain, ssl=client.context, server_hostname="127.0.0.1", limit=4096)
     writer.write(client.head("GET", _WATCH, 0, {}))
     assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
-    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.transport.pause_reading()
     return writer
 
 
@@ -95,7 +96,7 @@ async def compare(server: ServerProcess, watchers: int, writers: int, size: int,
     beside = await measured(server, client, writers, size, seconds)
     print(beside.text(f"beside {watchers} watchers that do not read"), flush=True)
     for writer in held:
-        writer.transport.abort()  # type: ignore[attr-defined]
+        writer.transport.abort()
     return alone, beside
 
 
