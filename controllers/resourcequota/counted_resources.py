@@ -1,4 +1,4 @@
-"""Metadata informers of the resources that some quota counts; each starts with the first quota that names it."""
+"""Informers of the resources that some quota counts, of most with their metadata alone; each starts with the first quota that names it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controllers.client.discovery import discover
 from controllers.client.interface import Api
 from controllers.client.resources import Resource
 from controllers.lib.clock import Clock
-from controllers.resourcequota.decision import GroupResource
+from controllers.resourcequota.decision import DEVICE_CLAIMS, GroupResource
 
 #: Between reads of discovery for a resource that was not there.
 DISCOVERY_SECONDS = 30.0
@@ -52,7 +52,8 @@ class CountedResources:
             if resource is None:
                 return None
             if key not in self._informers:  # another worker may have made it during the read
-                informer = SharedInformer(self._api, resource, clock=self._clock, rng=self._random, metadata_only=True)
+                only_number = key != DEVICE_CLAIMS
+                informer = SharedInformer(self._api, resource, clock=self._clock, rng=self._random, metadata_only=only_number)
                 informer.add_handler(EventHandler(on_delete=self._on_delete))
                 self._informers[key] = informer
                 self._starting.put_nowait(key)

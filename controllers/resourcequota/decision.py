@@ -8,7 +8,7 @@ from apiserver.machinery import objects
 from apiserver.machinery.objects import Object
 from apiserver.machinery.quantity import ZERO
 from apiserver.machinery.quota.amounts import Amounts, add, masked, parsed, to_json
-from apiserver.machinery.quota.evaluators import Evaluator, evaluator_for, scopes_of
+from apiserver.machinery.quota.evaluators import Evaluator, attributes_classes, evaluator_for, scopes_of
 
 GroupResource = tuple[str, str]
 
@@ -18,6 +18,8 @@ CLAIMS: GroupResource = ("", "persistentvolumeclaims")
 
 #: resources of which quotas know more than their number
 MEASURED = (PODS, SERVICES, CLAIMS)
+#: the same, but looked at only where a quota is about them
+DEVICE_CLAIMS: GroupResource = ("resource.k8s.io", "resourceclaims")
 #: kinds whose number has had a name of its own since before ``count/…``
 _ALIASES = {name: ("", name) for name in ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")}
 
@@ -29,7 +31,7 @@ def counted_resources(hard: Iterable[str]) -> list[GroupResource]:
     [('', 'pods'), ('', 'secrets'), ('apps', 'deployments')]
     """
     names = list(hard)
-    found = {one for one in MEASURED if evaluator_for(*one).matching_resources(names)}
+    found = {one for one in (*MEASURED, DEVICE_CLAIMS) if evaluator_for(*one).matching_resources(names)}
     for name in names:
         if name in _ALIASES:
             found.add(_ALIASES[name])
@@ -75,5 +77,7 @@ def gives_back(resource: GroupResource, old: Object, new: Object, now: float) ->
     evaluator = evaluator_for(*resource)
     if evaluator.usage(old, now) != evaluator.usage(new, now):
         return True
+    if resource == CLAIMS:
+        return attributes_classes(old) != attributes_classes(new)
     deadlines = [objects.get(pod, "spec", "activeDeadlineSeconds") is None for pod in (old, new)]
     return resource == PODS and deadlines[0] != deadlines[1]

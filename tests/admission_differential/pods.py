@@ -250,17 +250,19 @@ def priority() -> Iterator[Script]:
         script.create(f"class {name}", classes, {"metadata": {"name": name}, "description": "d", **more}, **group)
     for name in ("high", "never", "negative", "zero", "preempts", "system-node-critical", "system-cluster-critical", "gone", "highest"):
         script.create(f"pod {name}", "pods", pod(f"p-{name}", priorityClassName=name))
-    for name, value in (("high", 1000), ("high", 999), (None, 0), (None, 5), ("negative", -5)):
-        script.create(f"number {name} {value}", "pods", pod(f"n-{name}-{abs(value)}".lower(), priorityClassName=name, priority=value))
-    for name, policy in (
+    numbers: tuple[tuple[str | None, int], ...] = (("high", 1000), ("high", 999), (None, 0), (None, 5), ("negative", -5))
+    for of, value in numbers:
+        script.create(f"number {of} {value}", "pods", pod(f"n-{of}-{abs(value)}".lower(), priorityClassName=of, priority=value))
+    policies: tuple[tuple[str | None, str], ...] = (
         ("high", "Never"),
         ("high", "PreemptLowerPriority"),
         ("never", "Never"),
         ("never", "PreemptLowerPriority"),
         (None, "Never"),
-    ):
-        made = pod(f"policy-{name}-{policy}".lower(), priorityClassName=name, preemptionPolicy=policy)
-        script.create(f"policy {name} {policy}", "pods", made)
+    )
+    for of, policy in policies:
+        made = pod(f"policy-{of}-{policy}".lower(), priorityClassName=of, preemptionPolicy=policy)
+        script.create(f"policy {of} {policy}", "pods", made)
     script.create("global default", classes, {"metadata": {"name": "common"}, "value": 20, "globalDefault": True}, **group)
     script.create("another default", classes, {"metadata": {"name": "another"}, "value": 10, "globalDefault": True}, **group)
     script.patch("high becomes default", classes, "high", {"globalDefault": True}, **group)

@@ -69,8 +69,7 @@ class ResourceQuota(Plugin):
         if not info.namespaced or (info.group, info.resource) in _UNCOUNTED:
             return False
         evaluator = evaluator_for(info.group, info.resource)
-        charged = operation is Operation.CREATE or (operation is Operation.UPDATE and evaluator.charges_updates)
-        return charged and subresource in evaluator.subresources
+        return operation in self.operations and evaluator.charges(subresource, update=operation is Operation.UPDATE)
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
         # nearly all namespaces have no quota: this is all that their requests pay

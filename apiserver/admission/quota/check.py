@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from apiserver.admission.configuration import LimitedResource
-from apiserver.admission.interfaces import AdmissionAttributes, Operation
+from apiserver.admission.interfaces import AdmissionAttributes
 from apiserver.admission.plugin import forbidden, new_object
 from apiserver.machinery import objects
 from apiserver.machinery.quota.amounts import Amounts, add, increase, masked, parsed, shown, without_zeros
@@ -39,8 +40,12 @@ def check_request(
     """What to charge. ``limited``: what may only be consumed where a quota covers it. Raises StatusError 403 where the request does not
     fit, does not say what a quota bounds, or a quota has not been counted yet."""
     obj, old = new_object(attributes), attributes.old_object
+    usage = evaluator.usage(obj, now) if limited else None
     concerned: list[objects.Object] = []
+    scopes_covered: set[Any] = set()
+    resources_covered: set[str] = set()
     for quota in quotas:
+        scopes_covered |= {scope.get("scopeName") for scope in scopes_of(quota) if evaluator.in_scope(scope, obj)}
         if not matches(quota, evaluator, obj):
             continue
         status = quota.get("status") or {}
@@ -50,49 +55,42 @@ def check_request(
             raise forbidden(attributes, f"failed quota: {name}: {missing}")
         if not set(restricted) <= set(status.get("used") or {}):
             raise forbidden(attributes, f"status unknown for quota: {name}, resources: {','.join(sorted(restricted))}")
+        resources_covered.update(restricted)
         concerned.append(quota)
-    if limited and attributes.operation is Operation.CREATE:
-        _check_covered(concerned, attributes, evaluator, obj, now, limited)
-    if not concerned:
+    if not concerned and not limited:
         return []
-    usage = evaluator.usage(obj, now)
+    if usage is None:
+        usage = evaluator.usage(obj, now)
     if negative := sorted(name for name, amount in usage.items() if amount.sign < 0):
         raise forbidden(attributes, f"quota usage is negative for resource(s): {','.join(negative)}")
-    charges: list[Charge] = []
-    for quota in concerned:
-        delta = usage
-        if attributes.operation is Operation.UPDATE and old is not None and matches(quota, evaluator, old):
-            delta = increase(usage, evaluator.usage(old, now))
-        charge = _charge(quota, without_zeros(delta), attributes)
-        if charge is not None:
-            charges.append(charge)
-    return charges
+    grown = usage if old is None else without_zeros(increase(usage, evaluator.usage(old, now)))
+    # a quota that was not about the object before is charged with all of it
+    deltas = [without_zeros(grown if old is not None and matches(quota, evaluator, old) else usage) for quota in concerned]
+    if not any(deltas) if concerned else not without_zeros(grown):
+        return []
+    if limited:
+        _check_covered(attributes, evaluator, obj, usage, limited, resources_covered, scopes_covered)
+    charges = (_charge(quota, delta, attributes) for quota, delta in zip(concerned, deltas, strict=True) if delta)
+    return [charge for charge in charges if charge is not None]
 
 
 def _check_covered(
-    quotas: Sequence[objects.Object],
     attributes: AdmissionAttributes,
     evaluator: Evaluator,
     obj: objects.Object,
-    now: float,
+    usage: Amounts,
     limited: Sequence[LimitedResource],
+    resources: set[str],
+    scopes: set[Any],
 ) -> None:
-    """Raises StatusError 403."""
+    """``resources`` and ``scopes``: what quotas cover. Raises StatusError 403."""
     info = attributes.info
-    limits = [one for one in limited if (one.group, one.resource) == (info.group, info.resource)]
-    if not limits:
-        return
-    wanted = {
-        name
-        for name, amount in evaluator.usage(obj, now).items()
-        if amount.sign and any(text in name for one in limits for text in one.match_contains)
-    }
-    covered = {name for quota in quotas for name in evaluator.matching_resources(quota["status"]["hard"])}
-    if missing := sorted(wanted - covered):
+    texts = [text for one in limited if (one.group, one.resource) == (info.group, info.resource) for text in one.match_contains]
+    wanted = {name for name, amount in usage.items() if amount.sign and any(text in name for text in texts)}
+    if missing := sorted(wanted - resources):
         raise forbidden(attributes, f"insufficient quota to consume: {','.join(missing)}")
-    scopes = [scope for one in limits for scope in one.match_scopes if evaluator.in_scope(scope, obj)]
-    known = {scope.get("scopeName") for quota in quotas for scope in scopes_of(quota)}
-    if bare := [scope for scope in scopes if scope["scopeName"] not in known]:
+    asked = [scope for one in limited for scope in one.match_scopes if evaluator.in_scope(scope, obj)]
+    if bare := [scope for scope in asked if scope["scopeName"] not in scopes]:
         told = " ".join(f"{{{scope['scopeName']} {scope['operator']} [{' '.join(scope['values'])}]}}" for scope in bare)
         raise forbidden(attributes, f"insufficient quota to match these scopes: [{told}]")
 

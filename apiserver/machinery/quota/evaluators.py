@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apiserver.machinery import objects, quantity
@@ -25,13 +25,13 @@ def count_name(group: str, resource: str) -> str:
 class Evaluator:
     """The number of objects; the base of the others."""
 
-    #: whether a change of an object can make it use more; else only its creation is charged
-    charges_updates = False
-    subresources = frozenset(("",))
-
     def __init__(self, group: str, resource: str) -> None:
         self.count = count_name(group, resource)
         self._names = {self.count} | ({resource} if not group and resource in _ALIASES else set())
+
+    def charges(self, subresource: str, *, update: bool) -> bool:
+        """Whether a create, or an update, can make an object use more. Of most kinds only the creation can."""
+        return not subresource and not update
 
     def matching_resources(self, names: Iterable[str]) -> list[str]:
         """Those of a quota's resources that this kind of object can use."""
@@ -49,16 +49,17 @@ class Evaluator:
         return ""
 
     def in_scope(self, scope: Scope, obj: objects.Object) -> bool:
-        """Only pods have scopes: a quota with scopes is not about other objects."""
+        """Only pods and claims have scopes: a quota with scopes is not about other objects."""
         return False
 
 
 class ServiceEvaluator(Evaluator):
-    charges_updates = True
-
     def __init__(self) -> None:
         super().__init__("", "services")
         self._names |= {"services", "services.nodeports", "services.loadbalancers"}
+
+    def charges(self, subresource: str, *, update: bool) -> bool:
+        return not subresource
 
     def usage(self, obj: objects.Object, now: float) -> Amounts:
         spec = obj.get("spec") or {}
@@ -80,13 +81,18 @@ class ServiceEvaluator(Evaluator):
 
 
 class ClaimEvaluator(Evaluator):
-    charges_updates = True
-
     _CLASS = ".storageclass.storage.k8s.io/"
 
     def __init__(self) -> None:
         super().__init__("", "persistentvolumeclaims")
         self._names |= {"persistentvolumeclaims", "requests.storage"}
+
+    def charges(self, subresource: str, *, update: bool) -> bool:
+        # its status tells how much was allocated, and which attributes it has by now; it is never refused
+        return not subresource or (update and subresource == "status")
+
+    def in_scope(self, scope: Scope, obj: objects.Object) -> bool:
+        return scope.get("scopeName") == "VolumeAttributesClass" and _selects_any(scope, attributes_classes(obj))
 
     def matches(self, name: str) -> bool:
         if name in self._names:
@@ -102,12 +108,56 @@ class ClaimEvaluator(Evaluator):
         asked = objects.get(obj, "spec", "resources", "requests", "storage")
         if asked is not None:
             amount = quantity.of_json(asked)
+            allocated = objects.get(obj, "status", "allocatedResources", "storage")
+            if allocated is not None:
+                # while it shrinks back from what could not be had, what is allocated counts
+                amount = max(amount, quantity.of_json(allocated))
             if amount.nanos % quantity.NANOS:
                 amount = Quantity(amount.value() * quantity.NANOS, amount.format)
             used["requests.storage"] = amount
             if storage_class:
                 used[f"{storage_class}{self._CLASS}requests.storage"] = amount
         return used
+
+
+def attributes_classes(claim: objects.Object) -> set[str]:
+    """The classes that a claim names, has, or is on its way to."""
+    status = claim.get("status") or {}
+    named = (
+        objects.get(claim, "spec", "volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        objects.get(status, "modifyVolumeStatus", "targetVolumeAttributesClassName"),
+    )
+    return {str(name) for name in named if name}
+
+
+#: devices that "all of a class" count as (upstream's AllocationResultsMaxSize)
+_ALL_DEVICES = 32
+
+
+class DeviceClaimEvaluator(Evaluator):
+    """Of ResourceClaims: the devices of each class that they may come to hold."""
+
+    _CLASS = ".deviceclass.resource.k8s.io/devices"
+
+    def __init__(self) -> None:
+        super().__init__("resource.k8s.io", "resourceclaims")
+
+    def matches(self, name: str) -> bool:
+        return name in self._names or name.endswith(self._CLASS)
+
+    def usage(self, obj: objects.Object, now: float) -> Amounts:
+        total: dict[str, int] = {}
+        for request in objects.get(obj, "spec", "devices", "requests", default=()):
+            # of alternatives the most that any of them takes of a class; a request of the first versions is the exact one itself
+            most: dict[str, int] = {}
+            for one in request.get("firstAvailable") or (request.get("exactly") or request,):
+                name = str(one.get("deviceClassName") or "")
+                count = _ALL_DEVICES if one.get("allocationMode") == "All" else int(one.get("count") or 1)
+                most[name] = max(most.get(name, 0), count)
+            for name, count in most.items():
+                total[name] = total.get(name, 0) + count
+        return {self.count: ONE, **{f"{name}{self._CLASS}": ONE * count for name, count in total.items() if name}}
 
 
 #: quotas of these make every container say them (a mistake of old that is kept for those who rely on it)
@@ -124,6 +174,9 @@ class PodEvaluator(Evaluator):
     def __init__(self) -> None:
         super().__init__("", "pods")
         self._names |= _COMPUTE
+
+    def charges(self, subresource: str, *, update: bool) -> bool:
+        return subresource == "resize" if update else not subresource
 
     def matches(self, name: str) -> bool:
         return name in self._names or name.startswith(_HUGE_PAGES) or (name.startswith("requests.") and not _is_native(name))
@@ -163,7 +216,7 @@ class PodEvaluator(Evaluator):
             case "NotBestEffort":
                 return not is_best_effort(spec)
             case "PriorityClass":
-                return _selects(scope, str(spec.get("priorityClassName") or ""))
+                return _selects_any(scope, {str(spec["priorityClassName"])} if spec.get("priorityClassName") else set())
             case "CrossNamespacePodAffinity":
                 return _crosses_namespaces(spec)
         return False
@@ -182,17 +235,19 @@ def is_over(pod: objects.Object, now: float) -> bool:
 
 def pod_amounts(pod: objects.Object) -> tuple[Amounts, Amounts]:
     """(requests, limits) of a pod: containers and sidecars run together; an init container runs beside the sidecars that started
-    before it, so the larger of the two counts; then the overhead. What is said for the whole pod overrides cpu and memory."""
-    spec = pod.get("spec") or {}
+    before it, so the larger of the two counts; then the overhead. What is said for the whole pod overrides cpu and memory. Of a container
+    that is resized the most of what it asks for, was promised and has counts."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    states = {c.get("name"): c for field in ("initContainerStatuses", "containerStatuses") for c in status.get(field) or ()}
     totals: list[Amounts] = []
     for part in ("requests", "limits"):
         running: Amounts = {}
         for container in spec.get("containers") or ():
-            running = add(running, parsed(objects.get(container, "resources", part, default={})))
+            running = add(running, _container_amounts(container, states, part))
         sidecars: Amounts = {}
         starting: Amounts = {}
         for container in spec.get("initContainers") or ():
-            own = parsed(objects.get(container, "resources", part, default={}))
+            own = _container_amounts(container, states, part)
             if container.get("restartPolicy") == "Always":
                 running, sidecars = add(running, own), add(sidecars, own)
                 starting = maximum(starting, sidecars)
@@ -204,6 +259,16 @@ def pod_amounts(pod: objects.Object) -> tuple[Amounts, Amounts]:
         # an overhead bounds nothing where no container is bounded
         totals.append(add(total, overhead if part == "requests" else {n: a for n, a in overhead.items() if n in total}))
     return totals[0], totals[1]
+
+
+def _container_amounts(container: Mapping[str, Any], states: Mapping[Any, Any], part: str) -> Amounts:
+    found = parsed(objects.get(container, "resources", part, default={}))
+    state = states.get(container.get("name"))
+    if state:
+        found = maximum(found, parsed(objects.get(state, "resources", part, default={})))
+        if part == "requests":
+            found = maximum(found, parsed(state.get("allocatedResources")))
+    return found
 
 
 def _compute_names(requests: Amounts, limits: Amounts) -> Amounts:
@@ -233,17 +298,18 @@ def is_best_effort(spec: dict[str, Any]) -> bool:
     return True
 
 
-def _selects(scope: Scope, value: str) -> bool:
-    values = scope.get("values") or ()
+def _selects_any(scope: Scope, names: set[str]) -> bool:
+    """Whether a scope's operator holds of one of the names, or of there being none."""
+    values = set(scope.get("values") or ())
     match scope.get("operator"):
         case "In":
-            return value in values
+            return bool(names & values)
         case "NotIn":
-            return value not in values
+            return not names or bool(names - values)
         case "Exists":
-            return bool(value)
+            return bool(names)
         case "DoesNotExist":
-            return not value
+            return not names
     return False
 
 
@@ -268,6 +334,7 @@ _SPECIAL: dict[tuple[str, str], Evaluator] = {
     ("", "pods"): PodEvaluator(),
     ("", "services"): ServiceEvaluator(),
     ("", "persistentvolumeclaims"): ClaimEvaluator(),
+    ("resource.k8s.io", "resourceclaims"): DeviceClaimEvaluator(),
 }
 
 
