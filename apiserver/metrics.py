@@ -10,6 +10,7 @@ import enum
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 from apiserver.filters.flow_control import Limiter
@@ -278,6 +279,41 @@ class StoreRequestMetrics:
             "Etcd failed request counts for each operation and object type.",
             ((labels, s.failed) for labels, s in entries if s.failed),
         )
+
+
+class Durations:
+    """Histograms by the values of their labels. Past SERIES_MAX what is new counts nowhere: names come from clients."""
+
+    def __init__(self, names: Sequence[str], bounds: Sequence[float]) -> None:
+        self._names = tuple(names)
+        self._bounds = tuple(bounds)
+        self._series: dict[tuple[str, ...], list[float]] = {}  # a count for each bound and for what is beyond, and last the sum
+
+    def observe(self, seconds: float, *values: str) -> None:
+        series = self._series.get(values)
+        if series is None:
+            if len(self._series) >= SERIES_MAX:
+                return
+            series = self._series[values] = [0.0] * (len(self._bounds) + 2)
+        series[bisect_left(self._bounds, seconds)] += 1
+        series[-1] += seconds
+
+    def _labels(self, values: Sequence[str]) -> Labels:
+        return tuple(sorted(zip(self._names, values, strict=True)))
+
+    def expose_count(self, out: Exposition, name: str, help_text: str) -> None:
+        if self._series:
+            out.counter(name, help_text, ((self._labels(values), sum(series[:-1])) for values, series in sorted(self._series.items())))
+
+    def expose(self, out: Exposition, name: str, help_text: str) -> None:
+        if not self._series:
+            return
+        bounds = (*self._bounds, math.inf)
+        samples = []
+        for values, series in sorted(self._series.items()):
+            upto = [int(count) for count in accumulate(series[:-1])]
+            samples.append((self._labels(values), list(zip(bounds, upto, strict=True)), series[-1], upto[-1]))
+        out.histogram(name, help_text, samples)
 
 
 class _StoreSeries:

@@ -306,6 +306,7 @@ class ApiServer:
         """Version, metrics, discovery, OpenAPI: documents about what is served, on FastAPI."""
         from fastapi import FastAPI
 
+        from apiserver.apiextensions.rules import durations as cel_durations
         from apiserver.discovery import index as path_index
         from apiserver.discovery import issuer_routes, openapi_routes
         from apiserver.discovery import routes as discovery_routes
@@ -322,7 +323,7 @@ class ApiServer:
             app.include_router(flow_control_routes.router(self.dispatcher))
         exposers = (
             *(self.metrics.expose, self._expose_audit, self._expose_store, self._expose_certificates, self._expose_aggregation),
-            self.policy_metrics.expose,
+            *(self.policy_metrics.expose, cel_durations.expose),
         )
         app.include_router(metrics.router(exposers))
         path_index.install(app, self.table, self.health.paths())

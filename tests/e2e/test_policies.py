@@ -79,6 +79,16 @@ def test_a_policy_refuses_through_kubectl(kubectl: Kubectl) -> None:
         assert refused.returncode != 0
         text = f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: at most 3 replicas"
         assert f'The deployments "web" is invalid: : {text}' in refused.stderr, "kubectl's words for a policy's refusal"
+        told = ["get", "validatingadmissionpolicy", name, "-o", "jsonpath={.status}"]
+        observed = kubectl("wait", "--for=jsonpath={.status.observedGeneration}=1", f"validatingadmissionpolicy/{name}")
+        assert "condition met" in observed and kubectl(*told).strip() == '{"observedGeneration":1,"typeChecking":{}}'
+        right = "object.spec.replicas <= int(params.data.max)"
+        wrong = '[{"op":"replace","path":"/spec/validations/0/expression","value":"object.replicas <= 3"}]'
+        kubectl("patch", "validatingadmissionpolicy", name, "--type=json", "-p", wrong)
+        kubectl("wait", "--for=jsonpath={.status.observedGeneration}=2", f"validatingadmissionpolicy/{name}")
+        warning = kubectl("get", "validatingadmissionpolicy", name, "-o", "jsonpath={.status.typeChecking.expressionWarnings[0].warning}")
+        assert warning.startswith("apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'replicas'")
+        kubectl("patch", "validatingadmissionpolicy", name, "--type=json", "-p", wrong.replace("object.replicas <= 3", right))
         kubectl("patch", "configmap/limits", "-p", '{"data":{"max":"9"}}')
         kubectl("patch", "deployment/web", "-p", '{"spec":{"replicas":5}}')
     finally:

@@ -6,11 +6,7 @@ A policy that lets a request pass costs nothing here: only refusals, warnings, n
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from itertools import accumulate
-
-from apiserver.metrics import SERIES_MAX, Exposition, Labels
+from apiserver.metrics import Durations, Exposition
 
 #: upper bounds of histograms, seconds
 CHECK_SECONDS_BOUNDS = (0.0000005, 0.001, 0.01, 0.1, 1.0)
@@ -33,41 +29,6 @@ def error_type(message: str) -> str:
     if message.startswith("validation failed due to running out of cost budget"):
         return OUT_OF_BUDGET
     return INVALID_ERROR
-
-
-class Durations:
-    """Histograms by the values of their labels. Past SERIES_MAX what is new counts nowhere: names come from clients."""
-
-    def __init__(self, names: Sequence[str], bounds: Sequence[float]) -> None:
-        self._names = tuple(names)
-        self._bounds = tuple(bounds)
-        self._series: dict[tuple[str, ...], list[float]] = {}  # a count for each bound and for what is beyond, and last the sum
-
-    def observe(self, seconds: float, *values: str) -> None:
-        series = self._series.get(values)
-        if series is None:
-            if len(self._series) >= SERIES_MAX:
-                return
-            series = self._series[values] = [0.0] * (len(self._bounds) + 2)
-        series[bisect_left(self._bounds, seconds)] += 1
-        series[-1] += seconds
-
-    def _labels(self, values: Sequence[str]) -> Labels:
-        return tuple(sorted(zip(self._names, values, strict=True)))
-
-    def expose_count(self, out: Exposition, name: str, help_text: str) -> None:
-        if self._series:
-            out.counter(name, help_text, ((self._labels(values), sum(series[:-1])) for values, series in sorted(self._series.items())))
-
-    def expose(self, out: Exposition, name: str, help_text: str) -> None:
-        if not self._series:
-            return
-        bounds = (*self._bounds, float("inf"))
-        samples = []
-        for values, series in sorted(self._series.items()):
-            upto = [int(count) for count in accumulate(series[:-1])]
-            samples.append((self._labels(values), list(zip(bounds, upto, strict=True)), series[-1], upto[-1]))
-        out.histogram(name, help_text, samples)
 
 
 class PolicyMetrics:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from apiserver import cel
 from apiserver.apiextensions import field_paths
 from apiserver.apiextensions.nodes import RULES, Node
+from apiserver.apiextensions.rules import durations
 from apiserver.apiextensions.rules.declared import Declared
 
 #: cost units of one run of one expression, about a tenth of a second of work
@@ -89,11 +91,14 @@ def cel_type(seen: Declared, name: str) -> cel.Type:
 
 def compile_rules(node: Node, seen: Declared, *, minor: int, estimates: bool = False) -> list[CompiledRule]:
     """The rules of one schema, in its order. ``estimates``: with what they cost at most, which takes longer to find out."""
+    began = time.perf_counter()
     type_ = cel_type(seen, _TYPE_NAME)
     plain = cel.Environment({SELF: type_, OLD_SELF: type_}, minor=minor)
     optional = cel.Environment({SELF: type_, OLD_SELF: cel.optional_of(type_)}, minor=minor)
     compile_one = _Compiler(node, seen, estimates)
-    return [compile_one(said, optional if said.get("optionalOldSelf") else plain) for said in node.schema.get(RULES) or ()]
+    found = [compile_one(said, optional if said.get("optionalOldSelf") else plain) for said in node.schema.get(RULES) or ()]
+    durations.compilation.observe(time.perf_counter() - began)
+    return found
 
 
 class _Compiler:

@@ -9,6 +9,7 @@ that cannot be told apart from before, whose surroundings are as they were) is o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from apiserver import cel, long_runs
 from apiserver.apiextensions.correlation import Correlation
 from apiserver.apiextensions.nodes import RULES, Node
-from apiserver.apiextensions.rules import compiled
+from apiserver.apiextensions.rules import compiled, durations
 from apiserver.apiextensions.rules.compiled import CompiledRule, Outcome
 from apiserver.apiextensions.rules.declared import declared
 from apiserver.apiextensions.values import NOWHERE
@@ -107,9 +108,11 @@ class Rules:
 
     def validate(self, new: Object, old: Object | None, warn: Warn, *, patient: bool = True) -> list[FieldError]:
         """Of a whole object of this schema. Raises LongRunError where it takes long and is not ``patient``."""
+        began = time.perf_counter()
         run = _Run(warn, OBJECT_BUDGET, patient)
         before = _NOTHING if old is None else _Before(Correlation(new, old, self.node))
         self._walk(run, "", new, old, before)
+        durations.evaluation.observe(time.perf_counter() - began)
         return run.errors
 
     def validate_default(self, path: str, value: Any, budget: int) -> tuple[list[FieldError], int]:

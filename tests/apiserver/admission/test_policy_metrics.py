@@ -10,6 +10,7 @@ from apiserver.admission import expressions
 from apiserver.admission.interfaces import AdmissionAttributes
 from tests.apiserver.admission.policies import CONFIG_MAPS, RULE, applied, binding, config_map, constraints, installed, mutating, validating
 from tests.apiserver.api import Api
+from tests.apiserver.apiextensions import definitions
 
 
 async def counted(api: Api, name: str) -> dict[str, float]:
@@ -114,3 +115,20 @@ async def test_failures_and_annotations_are_noted_in_the_audit_event(api: Api, m
         }
         for name in ("one", "two")
     ]
+
+
+async def test_rules_of_custom_resources_are_timed(api: Api) -> None:
+    async def counts() -> list[float]:
+        text = (await api.get("/metrics")).body.decode()
+        names = ("apiserver_cel_compilation_duration_seconds_count ", "apiserver_cel_evaluation_duration_seconds_count ")
+        return [next((float(line.split()[-1]) for line in text.splitlines() if line.startswith(name)), 0.0) for name in names]
+
+    ruled = {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 0"}]}
+    spec = {"type": "object", "properties": {"size": ruled}}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    before = await counts()
+    await definitions.established(api, definitions.definition(definitions.version(schema=schema)))
+    await api.created(definitions.GADGETS, definitions.gadget(spec={"size": 1}))
+    compiled, evaluated = await counts()
+    assert compiled > before[0]
+    assert evaluated == before[1] + 1
