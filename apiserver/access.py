@@ -28,10 +28,12 @@ from apiserver.authorization.rbac_data import RbacData
 from apiserver.authorization.static import AlwaysAllow, AlwaysDeny
 from apiserver.authorization.union import build_authorizer
 from apiserver.config import RequestHeaderConfig, ServerConfig
+from apiserver.identity_metrics import IdentityMetrics
+from apiserver.legacy_tokens import TRACKING_MINOR, LegacyTokenTracking
 from apiserver.machinery import names
 from apiserver.machinery.objects import Object
 from apiserver.objectstore import unread
-from apiserver.objectstore.interface import StoredObject
+from apiserver.objectstore.interface import ObjectStoreError, StoredObject
 from apiserver.registry.registry import CachedObjects, Registry
 from apiserver.request.request_context import RequestContext
 
@@ -64,6 +66,9 @@ class Access:
     extends_tokens: bool = True
     #: ends the connections to servers that are asked
     closing: tuple[Close, ...] = ()
+    metrics: IdentityMetrics
+    #: where their uses are noted
+    legacy_tokens: LegacyTokenTracking | None = None
 
     async def close(self) -> None:
         for close in self.closing:
@@ -82,18 +87,30 @@ class Access:
         )
 
 
-def build_access(config: ServerConfig, registry: Registry) -> Access:
-    """Before the object store starts, so that what observes the caches sees every object. Raises OSError, ValueError for unusable
-    files and modes."""
+def build_access(config: ServerConfig, registry: Registry, passing: tuple[type[Exception], ...] = ()) -> Access:
+    """Before the object store starts, so that what observes the caches sees every object. ``passing``: errors of a store that is away for
+    a while. Raises OSError, ValueError for unusable files and modes."""
     cached = CachedObjects(registry)
     audiences = config.api_audiences or config.service_account_issuer[:1]
     keys = service_account_keys(config.service_account_key_file)
     closing: list[Close] = []
+    metrics = IdentityMetrics(registry.table.minor)
     tokens: list[TokenAuthenticator] = []
     if config.token_auth_file is not None:
         tokens.append(TokenFileAuthenticator.from_file(config.token_auth_file, audiences))
     issuers, lookup = config.service_account_issuer, config.service_account_lookup
-    service_accounts = ServiceAccountAuthenticator(keys, issuers, audiences, cached, time.time, looks_up_legacy=lookup)
+    tracks = registry.table.minor >= TRACKING_MINOR and not config.read_only
+    legacy_tokens = LegacyTokenTracking(registry, time.time, (ObjectStoreError, OSError, *passing)) if tracks else None
+    service_accounts = ServiceAccountAuthenticator(
+        keys,
+        issuers,
+        audiences,
+        cached,
+        time.time,
+        looks_up_legacy=lookup,
+        metrics=metrics,
+        note_legacy_use=legacy_tokens.used if legacy_tokens is not None else lambda secret: None,
+    )
     tokens.append(service_accounts)
     if config.enable_bootstrap_token_auth:
         tokens.append(BootstrapTokenAuthenticator(cached, time.time, audiences))
@@ -102,13 +119,13 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
     if config.oidc is not None or config.authentication_config is not None:
         from apiserver.access_tokens import JwtIssuers
 
-        anonymous = jwt_issuers = JwtIssuers(config, audiences)
+        anonymous = jwt_issuers = JwtIssuers(config, audiences, metrics)
         tokens.append(jwt_issuers)
         closing.append(jwt_issuers.close)
     if config.authentication_token_webhook is not None:
         from apiserver.access_tokens import webhook_authenticator
 
-        webhook, close = webhook_authenticator(config.authentication_token_webhook, audiences)
+        webhook, close = webhook_authenticator(config.authentication_token_webhook, audiences, metrics)
         tokens.append(webhook)
         closing.append(close)
     union = TokenUnion(tokens)
@@ -116,10 +133,14 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
     if config.request_header is not None:
         requests.append(_request_header(config.request_header))
     if config.client_ca_file is not None:
-        requests.append(_certificates(config.client_ca_file, with_uid=registry.table.minor >= CERTIFICATE_UID_MINOR))
+        requests.append(
+            _certificates(
+                config.client_ca_file, with_uid=registry.table.minor >= CERTIFICATE_UID_MINOR, note_remaining=metrics.certificate_remaining
+            )
+        )
     requests.append(BearerTokenAuthenticator(union))
     rbac = RbacData()
-    authorizer, modes = _authorizer(config, registry, rbac, closing)
+    authorizer, modes = _authorizer(config, registry, rbac, closing, metrics)
     source = random.SystemRandom()
     issuer = TokenIssuer(
         key=service_account.load_private_key(config.service_account_signing_key_file.read_bytes()),
@@ -128,7 +149,7 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
         new_id=lambda: names.new_uid(source),
     )
     return Access(
-        authenticator=UnionAuthenticator(requests, anonymous),
+        authenticator=UnionAuthenticator(requests, anonymous, metrics),
         tokens=union,
         authorizer=authorizer,
         modes=modes,
@@ -140,6 +161,8 @@ def build_access(config: ServerConfig, registry: Registry) -> Access:
         token_expiration_seconds_max=config.service_account_max_token_expiration_seconds,
         extends_tokens=config.service_account_extend_token_expiration,
         closing=tuple(closing),
+        metrics=metrics,
+        legacy_tokens=legacy_tokens,
     )
 
 
@@ -148,9 +171,9 @@ def service_account_keys(paths: Sequence[Path]) -> list[service_account.PublicKe
     return [key for path in paths for key in service_account.load_public_keys(path.read_bytes())]
 
 
-def _certificates(path: Path, *, with_uid: bool = False) -> X509Authenticator:
+def _certificates(path: Path, *, with_uid: bool = False, note_remaining: Callable[[float], None] | None = None) -> X509Authenticator:
     authorities = tls.client_authorities(path)
-    return X509Authenticator(authorities.current(), time.time, authorities.current, with_uid=with_uid)
+    return X509Authenticator(authorities.current(), time.time, authorities.current, with_uid=with_uid, note_remaining=note_remaining)
 
 
 def _request_header(config: RequestHeaderConfig) -> RequestAuthenticator:
@@ -164,7 +187,7 @@ def _request_header(config: RequestHeaderConfig) -> RequestAuthenticator:
 
 
 def _authorizer(
-    config: ServerConfig, registry: Registry, rbac: RbacData, closing: list[Close]
+    config: ServerConfig, registry: Registry, rbac: RbacData, closing: list[Close], metrics: IdentityMetrics
 ) -> tuple[Authorizer, Callable[[], Sequence[str]]]:
     """The authorizer, and what tells its modes."""
     for resource in sorted(rbac_data.RESOURCES):
@@ -180,11 +203,11 @@ def _authorizer(
     authorizer: Authorizer
     modes: Callable[[], Sequence[str]]
     if config.authorization_config is None and config.authorization_webhook is None:
-        authorizer, modes = build_authorizer(config.authorization_mode, local), lambda: config.authorization_mode
+        authorizer, modes = build_authorizer(config.authorization_mode, local, metrics.decisions), lambda: config.authorization_mode
     else:
         from apiserver.access_authorizers import ConfiguredAuthorizer
 
-        authorizer = configured = ConfiguredAuthorizer(config, local)
+        authorizer = configured = ConfiguredAuthorizer(config, local, metrics)
         modes = configured.modes
         closing.append(configured.close)
     if "Node" in modes():

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from apiserver.authorization.authorization_file import AuthorizerSettings, WebhookSettings, parse
 from apiserver.authorization.authorizer import Attributes, Authorizer, Decision
+from apiserver.authorization.decisions import Decider
 from apiserver.authorization.static import PrivilegedGroupAuthorizer
 from apiserver.authorization.union import UnionAuthorizer, check_modes
 from apiserver.authorization.webhook import Conditions, WebhookAuthorizer, WebhookPolicy
 from apiserver.config import ServerConfig, WebhookConfig
+from apiserver.identity_metrics import IdentityMetrics
 from apiserver.outbound.review_endpoint import ReviewEndpoint
 from apiserver.reloaded_file import ReloadedFile
 
@@ -34,19 +36,20 @@ def _compile(sources: list[str]) -> Conditions:
 class ConfiguredAuthorizer:
     """``system:masters`` first, then what the configuration says, in its order."""
 
-    def __init__(self, config: ServerConfig, local: Mapping[str, Authorizer]) -> None:
+    def __init__(self, config: ServerConfig, local: Mapping[str, Authorizer], metrics: IdentityMetrics) -> None:
         """``local``: authorizers by mode that ask nobody. Raises OSError, ValueError for files and modes that cannot be used."""
+        self._metrics = metrics
         self._local = local
         self._endpoints: list[ReviewEndpoint] = []
         self._version = 0
         self._file: ReloadedFile[tuple[AuthorizerSettings, ...]] | None = None
         if config.authorization_config is not None:
-            self._file = ReloadedFile(config.authorization_config, self._read, time.monotonic)
+            self._file = ReloadedFile(config.authorization_config, self._read, time.monotonic, metrics.reloads[1])
             self._settings = self._file.current()
         else:
             check_modes(config.authorization_mode)
             settings = [
-                AuthorizerSettings(type=mode, name=mode.lower(), webhook=_of_flags(config.authorization_webhook, mode))
+                AuthorizerSettings(type=mode, name=_name_of(mode), webhook=_of_flags(config.authorization_webhook, mode))
                 for mode in config.authorization_mode
             ]
             self._settings = tuple(settings)
@@ -66,6 +69,11 @@ class ConfiguredAuthorizer:
         """Raises Unanswered."""
         self._look()
         return self._union.authorize(attributes)
+
+    @property
+    def last_decider(self) -> Decider:
+        """As of ``UnionAuthorizer``."""
+        return self._union.last_decider
 
     async def close(self) -> None:
         for endpoint in self._endpoints:
@@ -89,15 +97,22 @@ class ConfiguredAuthorizer:
             self._version += 1 << 40
 
     def _built(self, settings: Sequence[AuthorizerSettings]) -> UnionAuthorizer:
-        return UnionAuthorizer([PrivilegedGroupAuthorizer(), *(self._authorizer(each) for each in settings)])
+        deciders = [Decider(), *(self._metrics.decisions.of(each.type, each.name) for each in settings)]
+        return UnionAuthorizer([PrivilegedGroupAuthorizer(), *(self._authorizer(each) for each in settings)], deciders)
 
     def _authorizer(self, settings: AuthorizerSettings) -> Authorizer:
         if settings.webhook is None:
             return self._local[settings.type]
         webhook = settings.webhook
-        endpoint = ReviewEndpoint(webhook.kubeconfig, timeout_seconds=webhook.timeout_seconds, now=time.monotonic)
+        endpoint = ReviewEndpoint(
+            webhook.kubeconfig, timeout_seconds=webhook.timeout_seconds, now=time.monotonic, observer=self._metrics.webhook_decisions
+        )
         self._endpoints.append(endpoint)
-        return WebhookAuthorizer(endpoint, webhook.policy, time.monotonic, webhook.conditions)
+        return WebhookAuthorizer(endpoint, webhook.policy, time.monotonic, webhook.conditions, self._metrics.webhooks)
+
+
+def _name_of(mode: str) -> str:
+    return "default" if mode == "Webhook" else mode.lower()
 
 
 def _of_flags(config: WebhookConfig | None, mode: str) -> WebhookSettings | None:

@@ -16,6 +16,7 @@ from apiserver.authentication.oidc import Issuer, JwtAuthenticator
 from apiserver.authentication.user import UserInfo
 from apiserver.authentication.webhook import WebhookTokenAuthenticator
 from apiserver.config import OidcConfig, ServerConfig, WebhookConfig
+from apiserver.identity_metrics import IdentityMetrics
 from apiserver.outbound.json_client import JsonClient
 from apiserver.outbound.review_endpoint import ReviewEndpoint
 from apiserver.reloaded_file import ReloadedFile
@@ -32,15 +33,18 @@ TOKEN_WEBHOOK_TIMEOUT_SECONDS = 30.0
 class JwtIssuers:
     """The issuers of flags or of a file, which may change while the server runs, and the file's word on anonymous requests."""
 
-    def __init__(self, config: ServerConfig, audiences: tuple[str, ...]) -> None:
+    def __init__(self, config: ServerConfig, audiences: tuple[str, ...], metrics: IdentityMetrics) -> None:
         """Raises OSError, ValueError for files that cannot be used."""
+        self._metrics = metrics
         self._audiences = audiences
         self._client = JsonClient(timeout_seconds=ISSUER_TIMEOUT_SECONDS)
         self.close: Close = self._client.close
         self._file: ReloadedFile[AuthenticationConfiguration] | None = None
         self._anonymous_by_flag: RequestAuthenticator | None = AnonymousAuthenticator() if config.anonymous_auth else None
         if config.authentication_config is not None:
-            self._file = ReloadedFile(config.authentication_config, reader(config.service_account_issuer), time.monotonic)
+            self._file = ReloadedFile(
+                config.authentication_config, reader(config.service_account_issuer), time.monotonic, metrics.reloads[0]
+            )
             self._configuration = self._file.current()
         elif config.oidc is not None:
             self._configuration = AuthenticationConfiguration(jwt=(_of_flags(config.oidc),))
@@ -51,7 +55,7 @@ class JwtIssuers:
     def _use(self, configuration: AuthenticationConfiguration) -> None:
         self._configuration = configuration
         issuers = [self._issuer(config) for config in configuration.jwt]
-        self._authenticator = JwtAuthenticator(issuers, self._audiences, time.time)
+        self._authenticator = JwtAuthenticator(issuers, self._audiences, time.time, self._metrics)
         self._anonymous = self._anonymous_by_flag
         if configuration.anonymous is not None:
             self._anonymous = _anonymous(configuration.anonymous)
@@ -60,7 +64,7 @@ class JwtIssuers:
         context = ssl.create_default_context(cadata=config.ca.decode("ascii") if config.ca else None)
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         location = IssuerLocation(url=config.issuer_url, discovery_url=config.discovery_url, context=context)
-        return Issuer(config=config, keys=IssuerKeys(location, self._client, time.monotonic))
+        return Issuer(config=config, keys=IssuerKeys(location, self._client, time.monotonic, self._metrics.issuers.keys_fetched))
 
     def _look(self) -> None:
         if self._file is not None:
@@ -110,14 +114,20 @@ def _of_flags(oidc: OidcConfig) -> JwtConfig:
     )
 
 
-def webhook_authenticator(config: WebhookConfig, audiences: tuple[str, ...]) -> tuple[WebhookTokenAuthenticator, Close]:
+def webhook_authenticator(
+    config: WebhookConfig, audiences: tuple[str, ...], metrics: IdentityMetrics
+) -> tuple[WebhookTokenAuthenticator, Close]:
     """Raises OSError, ValueError for a file that cannot be used."""
-    endpoint = ReviewEndpoint(config.config_file, timeout_seconds=TOKEN_WEBHOOK_TIMEOUT_SECONDS, now=time.monotonic)
+    endpoint = ReviewEndpoint(
+        config.config_file, timeout_seconds=TOKEN_WEBHOOK_TIMEOUT_SECONDS, now=time.monotonic, observer=metrics.webhook_tokens
+    )
     authenticator = WebhookTokenAuthenticator(
         endpoint,
         version=config.version,
         api_audiences=audiences,
         cache_ttl_seconds=config.authorized_ttl_seconds,
         now=time.monotonic,
+        observer=metrics.tokens,
     )
+    metrics.tokens.waiting.append(authenticator.waiting)
     return authenticator, endpoint.close

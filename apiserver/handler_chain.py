@@ -26,10 +26,10 @@ from urllib.parse import unquote_plus
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.filters.asgi import ASGIApp, Message, Receive, Scope, Send
 from apiserver.filters.authentication import Authentication, Authenticator
-from apiserver.filters.authorization import Authorization
+from apiserver.filters.authorization import Authorization, AuthorizationObserver
 from apiserver.filters.deadline import Deadline, Limited
 from apiserver.filters.flow_control import FlowControl, Limiter, Seat
-from apiserver.filters.impersonation import Impersonation
+from apiserver.filters.impersonation import Impersonation, ImpersonationObserver
 from apiserver.filters.panic_recovery import recover
 from apiserver.filters.request_id import audit_id_of
 from apiserver.filters.response import Response
@@ -63,6 +63,11 @@ class RequestObserver(Protocol):
         """After each response; ``seconds`` it took."""
 
 
+class IdentityObserver(AuthorizationObserver, Protocol):
+    @property
+    def impersonation(self) -> ImpersonationObserver: ...
+
+
 class HandlerChain:
     def __init__(
         self,
@@ -78,6 +83,7 @@ class HandlerChain:
         catch_up: Callable[[], Awaitable[bool]] | None = None,
         is_passed_on: Callable[[RequestInfo], bool] = lambda info: False,
         constrained_impersonation: bool = False,
+        identity_metrics: IdentityObserver | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """``now``: a monotonic clock in seconds. ``catch_up`` brings what authenticator and authorizer look at up to date, and answers
@@ -88,9 +94,14 @@ class HandlerChain:
         self._resolve = resolve
         self._deadline = Deadline(request_timeout_seconds)
         self._authentication = Authentication(authenticator)
-        self._impersonation = Impersonation(authorizer, constrained=constrained_impersonation)
+        self._impersonation = Impersonation(
+            authorizer,
+            constrained=constrained_impersonation,
+            observer=identity_metrics.impersonation if identity_metrics is not None else None,
+            now=now,
+        )
         self._flow_control = flow_control
-        self._authorization = Authorization(authorizer)
+        self._authorization = Authorization(authorizer, identity_metrics, now)
         self._observer = observer
         if observer is not None:
             observer.watch_flow_control(flow_control)
@@ -300,6 +311,7 @@ def build_handler_chain(
     catch_up: Callable[[], Awaitable[bool]] | None = None,
     is_passed_on: Callable[[RequestInfo], bool] = lambda info: False,
     constrained_impersonation: bool = False,
+    identity_metrics: IdentityObserver | None = None,
 ) -> HandlerChain:
     """The chain in front of ``handler``, which is called with ``scope["sampan"]`` filled and may raise ``StatusError``. The maxima are for
     where there is no ``flow_control``."""
@@ -315,4 +327,5 @@ def build_handler_chain(
         catch_up=catch_up,
         is_passed_on=is_passed_on,
         constrained_impersonation=constrained_impersonation,
+        identity_metrics=identity_metrics,
     )

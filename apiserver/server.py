@@ -136,7 +136,7 @@ class ApiServer:
             services.claim_object = functools.partial(service_addresses.claim_object, self.registry)
         self.local_services = LocalRegistration(self.registry, (errors.StoreError,))
         self.definitions = DefinitionRegistrar(self.registry, self.schemas, (errors.StoreError,), self.local_services.definition_changed)
-        self.access: Access = build_access(config, self.registry)
+        self.access: Access = build_access(config, self.registry, (errors.StoreError,))
         self.env.authorizer = self.access.authorizer
         self.env.authorize_create = CreateAuthorization(self.access.authorizer)
         served = ServedObjects(self.registry, self.schemas)
@@ -208,6 +208,7 @@ class ApiServer:
             authorizer=self.access.authorizer,
             catch_up=self.objects.source.catch_up,
             flow_control=self._flow_control(),
+            identity_metrics=self.access.metrics,
             constrained_impersonation=self.table.minor >= CONSTRAINED_IMPERSONATION_MINOR,
             is_passed_on=(lambda info: False) if passed_on is None else passed_on.takes,
             request_timeout_seconds=config.request_timeout_seconds,
@@ -323,6 +324,7 @@ class ApiServer:
             app.include_router(flow_control_routes.router(self.dispatcher))
         exposers = (
             *(self.metrics.expose, self._expose_audit, self._expose_store, self._expose_certificates, self._expose_aggregation),
+            self.access.metrics.expose,
             *(self.policy_metrics.expose, cel_durations.expose),
         )
         app.include_router(metrics.router(exposers))
@@ -376,6 +378,8 @@ class ApiServer:
         await self._now_or_later(lambda: create_system_objects(self.registry, cidr, port))
         await self._now_or_later(self.flow_objects.keep)
         await self._now_or_later(self._trust.keep)
+        if self.access.legacy_tokens is not None:
+            await self._now_or_later(self.access.legacy_tokens.keep)
         await self._now_or_later(self._keep_endpoints)
         await self._now_or_later(services.restore_claims)
         await self._now_or_later(lambda: self.objects.write_configuration(self.config.store.name, configuration))
@@ -454,6 +458,7 @@ class ApiServer:
             self.policy_status.run,
             self.local_services.run,
             self.aggregator.run,
+            *((self.access.legacy_tokens.run,) if self.access.legacy_tokens is not None else ()),
         )
 
     def _is_only_server(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication, TokenAuthenticator
@@ -22,11 +23,13 @@ class TokenUnion:
         if len(token) > TOKEN_LENGTH_MAX:
             raise AuthenticationError("bearer token is too long")
         errors: list[str] = []
+        annotations: dict[str, str] = {}
         for authenticator in self._authenticators:
             try:
                 found = authenticator.authenticate_token(token, audiences)
             except AuthenticationError as error:
                 errors.append(str(error))
+                annotations |= error.annotations
                 continue
             if found is None:
                 continue
@@ -34,10 +37,10 @@ class TokenUnion:
                 return found
             common = tuple(audience for audience in audiences if audience in found.audiences)
             if common:
-                return TokenAuthentication(user=found.user, audiences=common, annotations=found.annotations)
+                return dataclasses.replace(found, audiences=common)
         if not errors:
             raise AuthenticationError("invalid bearer token")
-        raise AuthenticationError(f"[invalid bearer token, {', '.join(errors)}]")
+        raise AuthenticationError(f"[invalid bearer token, {', '.join(errors)}]", annotations)
 
 
 class BearerTokenAuthenticator:
@@ -53,9 +56,15 @@ class BearerTokenAuthenticator:
         token = header[7:].strip()
         if not token:
             return None
-        found = self._tokens.authenticate_token(token.decode("latin-1"))
+        try:
+            found = self._tokens.authenticate_token(token.decode("latin-1"))
+        except AuthenticationError as error:
+            context.annotations.update(error.annotations)
+            raise
         if found is None:
             raise AuthenticationError("invalid bearer token")
         if found.annotations:
             context.annotations.update(found.annotations)
+        for text in found.warnings:
+            context.warn(text)
         return found.user

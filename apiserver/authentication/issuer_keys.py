@@ -8,6 +8,7 @@ bounded too, whatever tokens come. Keys that could not be fetched anew leave the
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import ssl
 from collections.abc import Callable
@@ -50,8 +51,15 @@ class VerificationKey:
 
 
 class IssuerKeys:
-    def __init__(self, location: IssuerLocation, client: JsonClient, now: Callable[[], float]) -> None:
-        """``now``: a monotonic clock in seconds."""
+    def __init__(
+        self,
+        location: IssuerLocation,
+        client: JsonClient,
+        now: Callable[[], float],
+        note: Callable[[str, str | None], None] = lambda url, keys: None,
+    ) -> None:
+        """``now``: a monotonic clock in seconds. ``note`` is told the issuer's URL and the key set that was fetched, None for none."""
+        self._note = note
         self._location = location
         self._client = client
         self._now = now
@@ -108,6 +116,7 @@ class IssuerKeys:
             self._error = ""
         except (OutboundError, ValueError) as error:
             self._error = str(error)
+            self._note(self._location.url, None)
             logger.warning("the keys of an issuer could not be fetched: issuer=%s error=%s", self._location.url, error)
         finally:
             self._fetching = None
@@ -124,7 +133,9 @@ class IssuerKeys:
         if not isinstance(keys_url, str) or not keys_url.startswith("https://"):
             raise ValueError("its discovery document has no https jwks_uri")
         key_set, _ = await self._client.get(keys_url, location.context)
-        return parse_key_set(key_set)
+        keys = parse_key_set(key_set)
+        self._note(location.url, json.dumps(key_set))
+        return keys
 
 
 def _type_of(algorithm: str) -> str:

@@ -13,10 +13,10 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from apiserver.authentication.claims import user_of_claims
-from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication
+from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication, TokenObserver
 from apiserver.authentication.issuer_keys import IssuerKeys
 from apiserver.authentication.jwt_config import JwtConfig
 
@@ -34,16 +34,32 @@ class Issuer:
     keys: IssuerKeys
 
 
+class IssuerObserver(Protocol):
+    @property
+    def tokens(self) -> TokenObserver: ...
+
+    @property
+    def issuers(self) -> LatencyObserver: ...
+
+
+class LatencyObserver(Protocol):
+    def looked_into(self, issuer_url: str, seconds: float, *, good: bool) -> None:
+        """A token of the issuer that was not remembered; ``good``: whether it names a user."""
+
+
 class JwtAuthenticator:
     """Of any number of issuers."""
 
-    def __init__(self, issuers: Sequence[Issuer], api_audiences: Sequence[str], now: Callable[[], float]) -> None:
+    def __init__(
+        self, issuers: Sequence[Issuer], api_audiences: Sequence[str], now: Callable[[], float], observer: IssuerObserver | None = None
+    ) -> None:
         """``now``: seconds since the epoch, wall clock. A token counts as one for ``api_audiences``, those of this API server: its own
         audience is the client that it was issued to."""
         self._issuers = {issuer.config.issuer_url: issuer for issuer in issuers}
         assert len(self._issuers) == len(issuers), "an issuer is configured once"
         self._audiences = tuple(api_audiences)
         self._now = now
+        self._observer = observer
         self._hash_key = secrets.token_bytes(32)
         self._remembered: OrderedDict[bytes, tuple[float, TokenAuthentication]] = OrderedDict()
 
@@ -56,19 +72,32 @@ class JwtAuthenticator:
         found = self._remembered.get(digest)
         if found is not None:
             if now < found[0]:
+                if self._observer is not None:
+                    self._observer.tokens.hit()
                 return found[1]
             del self._remembered[digest]
         issuer = self._issuer_of(token)
         if issuer is None:
             return None
-        claims = _verified_claims(token, issuer)
-        expires_at = _check_validity(claims, issuer.config, now)
-        user = user_of_claims(issuer.config, claims)
+        try:
+            claims = _verified_claims(token, issuer)
+            expires_at = _check_validity(claims, issuer.config, now)
+            user = user_of_claims(issuer.config, claims)
+        except AuthenticationError:
+            self._note(issuer, now, good=False)
+            raise
+        self._note(issuer, now, good=True)
         answer = TokenAuthentication(user=user, audiences=self._audiences)
         self._remembered[digest] = (min(expires_at, now + REMEMBERED_SECONDS), answer)
         if len(self._remembered) > REMEMBERED_MAX:
             self._remembered.popitem(last=False)
         return answer
+
+    def _note(self, issuer: Issuer, began: float, *, good: bool) -> None:
+        if self._observer is not None:
+            seconds = max(0.0, self._now() - began)
+            self._observer.issuers.looked_into(issuer.config.issuer_url, seconds, good=good)
+            self._observer.tokens.fetched(seconds, good=good)
 
     def _issuer_of(self, token: str) -> Issuer | None:
         try:

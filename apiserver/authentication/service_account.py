@@ -16,17 +16,18 @@ import hashlib
 import hmac
 import json
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from apiserver.admission.interfaces import ObjectGetter
-from apiserver.authentication.interfaces import CREDENTIAL_ID_KEY, AuthenticationError, TokenAuthentication
+from apiserver.authentication.interfaces import CREDENTIAL_ID_KEY, AuthenticationError, TokenAuthentication, TokenObserver
 from apiserver.authentication.user import UserInfo, service_account_groups, service_account_name
 from apiserver.machinery import objects
 
@@ -138,6 +139,34 @@ class _Verified:
     legacy_secret: str = ""
 
 
+class Count(Protocol):
+    def add(self) -> None: ...
+
+
+class ServiceAccountCounts(Protocol):
+    """Uses: of legacy tokens (all, made by hand, made for the account, marked invalid), and of those that warn once they are stale."""
+
+    @property
+    def legacy(self) -> Count: ...
+    @property
+    def legacy_manual(self) -> Count: ...
+    @property
+    def legacy_auto(self) -> Count: ...
+    @property
+    def invalid_legacy(self) -> Count: ...
+    @property
+    def stale(self) -> Count: ...
+    @property
+    def valid(self) -> Count: ...
+
+
+class TokenMetrics(Protocol):
+    @property
+    def tokens(self) -> TokenObserver: ...
+    @property
+    def service_accounts(self) -> ServiceAccountCounts: ...
+
+
 class ServiceAccountAuthenticator:
     def __init__(
         self,
@@ -148,9 +177,14 @@ class ServiceAccountAuthenticator:
         now: Callable[[], float],
         *,
         looks_up_legacy: bool = True,
+        metrics: TokenMetrics | None = None,
+        note_legacy_use: Callable[[objects.Object], None] = lambda secret: None,
     ) -> None:
         """``now``: seconds since the epoch, wall clock. ``issuers``: the first one signs, all are accepted. ``looks_up_legacy``: whether a
-        token of a Secret ends with its Secret and account; bound ones always do."""
+        token of a Secret ends with its Secret and account; bound ones always do. ``note_legacy_use`` is told the Secret of each token of
+        such that was used."""
+        self._metrics = metrics
+        self._note_legacy_use = note_legacy_use
         self._looks_up_legacy = looks_up_legacy
         self._keys = {key_id_of(key): (key, algorithm_of(key)) for key in keys}
         self._issuers = frozenset(issuers)
@@ -166,7 +200,7 @@ class ServiceAccountAuthenticator:
         now = self._now()
         verified = self._verified.get(digest)
         if verified is None:
-            verified = self._verify(token)
+            verified = self._looked_into(token)
             if verified is None:
                 return None
             self._verified[digest] = verified
@@ -174,6 +208,8 @@ class ServiceAccountAuthenticator:
                 self._verified.popitem(last=False)
         else:
             self._verified.move_to_end(digest)
+            if self._metrics is not None:
+                self._metrics.tokens.hit()
         if now >= verified.expires_at:
             del self._verified[digest]
             raise AuthenticationError("service account token has expired")
@@ -183,16 +219,20 @@ class ServiceAccountAuthenticator:
         common = tuple(a for a in wanted if a in verified.audiences)
         if not common:
             raise AuthenticationError(f"token audiences {list(verified.audiences)} is invalid for the target audiences {list(wanted)}")
-        if not verified.legacy_secret or self._looks_up_legacy:
-            self._check_alive(verified, now)
-        if verified.legacy_secret and self._looks_up_legacy:
-            self._check_legacy_secret(verified, token, now)
         authentication = verified.authentication
-        if verified.warn_after and now > verified.warn_after:
-            seconds = int(now - verified.warn_after)
-            stale = f"subject: {authentication.user.name}, seconds after warning threshold: {seconds}"
-            annotations = {"authentication.k8s.io/stale-token": stale}
-            return TokenAuthentication(user=authentication.user, audiences=common, annotations=annotations)
+        if verified.legacy_secret:
+            return self._legacy(verified, token, common)
+        self._check_alive(verified, now)
+        if verified.warn_after:
+            if now > verified.warn_after:
+                if self._metrics is not None:
+                    self._metrics.service_accounts.stale.add()
+                seconds = int(now - verified.warn_after)
+                stale = f"subject: {authentication.user.name}, seconds after warning threshold: {seconds}"
+                annotations = {"authentication.k8s.io/stale-token": stale}
+                return TokenAuthentication(user=authentication.user, audiences=common, annotations=annotations)
+            if self._metrics is not None:
+                self._metrics.service_accounts.valid.add()
         if audiences:
             return TokenAuthentication(user=authentication.user, audiences=common)
         return authentication
@@ -216,17 +256,71 @@ class ServiceAccountAuthenticator:
             if uid != bound.uid:
                 raise AuthenticationError(f"{bound.kind.capitalize()} UID ({uid}) does not match service account {bound.kind} ref claim")
 
-    def _check_legacy_secret(self, verified: _Verified, token: str, now: float) -> None:
-        """A legacy token lives as long as its Secret holds it."""
+    def _legacy(self, verified: _Verified, token: str, audiences: tuple[str, ...]) -> TokenAuthentication:
+        """A legacy token lives as long as its Secret holds it. Each use is noted: tokens that nobody uses are to go."""
+        user = verified.authentication.user
+        annotations = {"authentication.k8s.io/legacy-token": user.name}
+        counts = self._metrics.service_accounts if self._metrics is not None else None
+        warnings: tuple[str, ...] = ()
+        if self._looks_up_legacy:
+            secret, account = self._legacy_objects(verified, token)
+            self._note_legacy_use(secret)
+            name = objects.name(secret)
+            if INVALID_SINCE in objects.labels(secret):
+                if counts is not None:
+                    counts.invalid_legacy.add()
+                which = f"{verified.namespace}/{name} for service account {verified.namespace}/{verified.name}"
+                why = (
+                    f"the token in secret {which} has been marked invalid. Use tokens from the TokenRequest API or manually created "
+                    f"secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
+                )
+                raise AuthenticationError(why, {"authentication.k8s.io/legacy-token-invalidated": f"{name}/{verified.namespace}"})
+            if any(reference.get("name") == name for reference in account.get("secrets") or ()):
+                warnings = (
+                    "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based "
+                    "tokens.",
+                )
+                annotations["authentication.k8s.io/legacy-token-autogenerated-secret"] = name
+                if counts is not None:
+                    counts.legacy_auto.add()
+            else:
+                annotations["authentication.k8s.io/legacy-token-manual-secret"] = name
+                if counts is not None:
+                    counts.legacy_manual.add()
+        if counts is not None:
+            counts.legacy.add()
+        return TokenAuthentication(user=user, audiences=audiences, annotations=annotations, warnings=warnings)
+
+    def _legacy_objects(self, verified: _Verified, token: str) -> tuple[objects.Object, objects.Object]:
+        """The Secret that holds the token, and its account. They do not outlive the wish to delete them."""
         secret = self._getter.get("", "secrets", verified.namespace, verified.legacy_secret)
-        if secret is None or _gone_since(secret, now):
+        if secret is None or objects.is_being_deleted(secret):
             raise AuthenticationError("token has been invalidated")
         encoded = base64.b64encode(token.encode()).decode()
-        if not hmac.compare_digest(str(objects.get(secret, "data", "token", default="")), encoded):
+        if not hmac.compare_digest(str(objects.get(secret, "data", "token", default="")).encode(), encoded.encode()):
             raise AuthenticationError("token does not match server's copy")
-        if INVALID_SINCE in objects.labels(secret):
-            which = f"{verified.namespace}/{verified.legacy_secret} for service account {verified.namespace}/{verified.name}"
-            raise AuthenticationError(f"the token in secret {which} has been marked invalid")
+        account = self._getter.get("", "serviceaccounts", verified.namespace, verified.name)
+        if account is None:
+            raise AuthenticationError(f'serviceaccounts "{verified.name}" not found')
+        if objects.is_being_deleted(account):
+            raise AuthenticationError(f"ServiceAccount {verified.namespace}/{verified.name} has been deleted")
+        if objects.uid(account) != verified.uid:
+            raise AuthenticationError(f"ServiceAccount UID ({objects.uid(account)}) does not match claim ({verified.uid})")
+        return secret, account
+
+    def _looked_into(self, token: str) -> _Verified | None:
+        """As ``_verify``, counted where the token is one of ours."""
+        if self._metrics is None:
+            return self._verify(token)
+        began = time.perf_counter()
+        try:
+            verified = self._verify(token)
+        except AuthenticationError:
+            self._metrics.tokens.fetched(time.perf_counter() - began, good=False)
+            raise
+        if verified is not None:
+            self._metrics.tokens.fetched(time.perf_counter() - began, good=True)
+        return verified
 
     def _verify(self, token: str) -> _Verified | None:
         import jwt  # with an HTTP client of its own, 4 % of the imports of a server: not before there is a token

@@ -8,7 +8,9 @@ anonymous user.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from apiserver.authentication.interfaces import AuthenticationError, RequestAuthenticator
 from apiserver.authentication.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, UserInfo
@@ -28,8 +30,24 @@ def with_authenticated_group(user: UserInfo) -> UserInfo:
     return UserInfo(name=user.name, uid=user.uid, groups=(*user.groups, ALL_AUTHENTICATED), extra=user.extra)
 
 
+class AuthenticationObserver(Protocol):
+    def authenticated(self, user_name: str, seconds: float) -> None: ...
+
+    def not_authenticated(self, result: str, seconds: float) -> None:
+        """``result``: error where a credential was wrong, failure where there was none."""
+
+
 class UnionAuthenticator:
-    def __init__(self, authenticators: Sequence[RequestAuthenticator], anonymous: RequestAuthenticator | None = None) -> None:
+    def __init__(
+        self,
+        authenticators: Sequence[RequestAuthenticator],
+        anonymous: RequestAuthenticator | None = None,
+        observer: AuthenticationObserver | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``now``: the clock of ``RequestContext.received_at``, for ``observer``."""
+        self._observer = observer
+        self._now = now
         self._authenticators = tuple(authenticators)
         self._anonymous = anonymous
         # by identity: the same credential answers the same UserInfo object as long as it is cached below
@@ -45,11 +63,17 @@ class UnionAuthenticator:
                 errors.append(str(error))
                 continue
             if user is not None:
+                if self._observer is not None:
+                    self._observer.authenticated(user.name, self._now() - context.received_at)
                 return self._with_group(user)
         if not errors and self._anonymous is not None:
             user = self._anonymous.authenticate(context)
             if user is not None:
+                if self._observer is not None:
+                    self._observer.authenticated(user.name, self._now() - context.received_at)
                 return user
+        if self._observer is not None:
+            self._observer.not_authenticated("error" if errors else "failure", self._now() - context.received_at)
         if errors:
             logger.info("unable to authenticate a request: audit_id=%s path=%s errors=%s", context.audit_id, context.info.path, errors)
         raise status.unauthorized()

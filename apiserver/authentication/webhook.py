@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication
+from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication, TokenObserver
 from apiserver.authentication.user import UserInfo, check_encodable
 from apiserver.machinery import objects
 from apiserver.outbound.json_client import OutboundError
@@ -53,10 +53,13 @@ class WebhookTokenAuthenticator:
         api_audiences: tuple[str, ...],
         cache_ttl_seconds: float,
         now: Callable[[], float],
+        observer: TokenObserver | None = None,
     ) -> None:
         """``now``: a monotonic clock in seconds. ``version`` of the TokenReview: v1 or v1beta1."""
         assert version in VERSIONS, version
         self._review = review
+        self._now = now
+        self._observer = observer
         self._api_version = f"authentication.k8s.io/{version}"
         self._api_audiences = api_audiences
         self._hash_key = secrets.token_bytes(32)
@@ -71,7 +74,7 @@ class WebhookTokenAuthenticator:
         """Raises AuthenticationError for a token that the webhook refuses with a reason, Unanswered where it has to be asked first."""
         wanted = audiences or self._api_audiences
         digest = hashlib.blake2b(token.encode(), key=self._hash_key, digest_size=32).digest()
-        answer = self._answers.get((digest, wanted), lambda: self._ask(token, wanted))
+        answer = self._answers.get((digest, wanted), lambda: self._ask(token, wanted), self._observer.hit if self._observer else None)
         if answer.user is None:
             if answer.error:
                 raise AuthenticationError(answer.error)
@@ -88,14 +91,25 @@ class WebhookTokenAuthenticator:
         if audiences:
             spec["audiences"] = list(audiences)
         review = {"kind": "TokenReview", "apiVersion": self._api_version, "metadata": objects.unstored_metadata(), "spec": spec}
+        began = self._now()
+        good = False
         try:
-            return _read(await self._review(review))
+            answer = _read(await self._review(review))
+            good = True
+            return answer
         except OutboundError as error:
             logger.warning("the token webhook gave no answer: %s", error)
             return _Answer(error=f"token webhook: {error}", lasting=False)
         except ValueError as error:
             logger.warning("the token webhook gave an answer that cannot be used: %s", error)
             return _Answer(error=f"token webhook: {error}", lasting=False)
+        finally:
+            if self._observer is not None:
+                self._observer.fetched(self._now() - began, good=good)
+
+    def waiting(self) -> tuple[int, int]:
+        """(questions under way, requests that wait for one of them)."""
+        return self._answers.pending, self._answers.waiting
 
 
 def _read(review: Any) -> _Answer:

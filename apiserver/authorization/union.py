@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from apiserver.authorization.authorizer import Attributes, Authorizer, Decision, EvaluationError
+from apiserver.authorization.decisions import Decider, Decisions
 from apiserver.authorization.static import PrivilegedGroupAuthorizer
 
 
@@ -27,8 +28,12 @@ class Remote(Protocol):
 
 
 class UnionAuthorizer:
-    def __init__(self, authorizers: Sequence[Authorizer]) -> None:
+    def __init__(self, authorizers: Sequence[Authorizer], deciders: Sequence[Decider] | None = None) -> None:
+        """``deciders``: what counts for each of them."""
         self._authorizers = tuple(authorizers)
+        self._asked = tuple(zip(self._authorizers, deciders or [Decider() for _ in self._authorizers], strict=True))
+        #: whose word was the last one that allowed or denied
+        self.last_decider = Decider()
         self._changing = tuple(a for a in self._authorizers if isinstance(a, Changing))
         self._has_remote = any(isinstance(a, Remote) for a in self._authorizers)
 
@@ -45,9 +50,14 @@ class UnionAuthorizer:
         """Where nobody decides, the reasons of all that had one, a line each; an EvaluationError where one of them had no answer."""
         reasons: list[str] = []
         errors: list[str] = []
-        for authorizer in self._authorizers:
+        for authorizer, decider in self._asked:
             decision, reason = authorizer.authorize(attributes)
             if decision is not Decision.NO_OPINION:
+                if decision is Decision.ALLOW:
+                    decider.allowed += 1
+                else:
+                    decider.denied += 1
+                self.last_decider = decider
                 return decision, reason
             if reason:
                 (errors if isinstance(reason, EvaluationError) else reasons).append(reason)
@@ -71,7 +81,9 @@ def check_modes(modes: Sequence[str], known: Iterable[str] = MODES) -> None:
         raise ValueError(f"authorization modes {list(modes)} has mode specified more than once")
 
 
-def build_authorizer(modes: Sequence[str], available: Mapping[str, Authorizer]) -> UnionAuthorizer:
+def build_authorizer(modes: Sequence[str], available: Mapping[str, Authorizer], decisions: Decisions | None = None) -> UnionAuthorizer:
     """The authorizer of ``--authorization-mode``, ``system:masters`` first. Raises ValueError for unknown or doubled modes."""
     check_modes(modes, available)
-    return UnionAuthorizer([PrivilegedGroupAuthorizer(), *(available[mode] for mode in modes)])
+    counts = decisions or Decisions()
+    deciders = [Decider(), *(counts.of(mode, mode.lower()) for mode in modes)]
+    return UnionAuthorizer([PrivilegedGroupAuthorizer(), *(available[mode] for mode in modes)], deciders)

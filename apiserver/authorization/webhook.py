@@ -50,6 +50,18 @@ class WebhookPolicy:
     failure: Decision = Decision.NO_OPINION
 
 
+class WebhookObserver(Protocol):
+    """``name`` is the webhook's."""
+
+    def evaluated(self, name: str, result: str, seconds: float) -> None:
+        """``result``: success, timeout or error (an answer that could not be used)."""
+
+    def failed_open(self, name: str, result: str) -> None:
+        """Others decide, since there was no usable answer."""
+
+    def conditions_evaluated(self, name: str, seconds: float, *, excluded: bool, failed: bool) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Said:
     answer: _Answer
@@ -63,6 +75,7 @@ class WebhookAuthorizer:
         policy: WebhookPolicy,
         now: Callable[[], float],
         conditions: Conditions | None = None,
+        observer: WebhookObserver | None = None,
     ) -> None:
         """``review`` posts a SubjectAccessReview and answers what came back; it raises OutboundError. ``now``: a monotonic clock."""
         assert policy.version in VERSIONS, policy.version
@@ -70,6 +83,8 @@ class WebhookAuthorizer:
         self._review = review
         self._policy = policy
         self._conditions = conditions
+        self._observer = observer
+        self._now = now
         self._answers: RemoteAnswers[_Said] = RemoteAnswers(
             now=now,
             entries_max=ENTRIES_MAX,
@@ -85,11 +100,19 @@ class WebhookAuthorizer:
         spec: dict[str, Any] | None = None
         if self._conditions is not None:
             spec = spec_of(attributes)
+            began = self._now()
+            excluded, problem = False, ""
             try:
-                if not self._conditions(spec):
-                    return Decision.NO_OPINION, ""
+                excluded = not self._conditions(spec)
             except ConditionError as error:
-                return self._failed(str(error)).answer
+                problem = str(error)
+            if self._observer is not None:
+                seconds = self._now() - began
+                self._observer.conditions_evaluated(self._policy.name, seconds, excluded=excluded, failed=bool(problem))
+            if problem:
+                return self._failed(problem).answer
+            if excluded:
+                return Decision.NO_OPINION, ""
         key = _key(attributes)
         return self._answers.get(key, lambda: self._ask(attributes, spec)).answer
 
@@ -101,11 +124,19 @@ class WebhookAuthorizer:
         api_version = f"authorization.k8s.io/{policy.version}"
         body = {"kind": "SubjectAccessReview", "apiVersion": api_version, "metadata": objects.unstored_metadata(), "spec": spec}
         body["status"] = {"allowed": False}
+        began = self._now()
+        result = "success"
         try:
             said = _read(await self._review(body))
         except (OutboundError, ValueError) as error:
+            result = "timeout" if isinstance(error.__cause__, TimeoutError) else "error"
+            if self._observer is not None and policy.failure is Decision.NO_OPINION:
+                self._observer.failed_open(policy.name, result)
             logger.warning("an authorization webhook gave no answer: name=%s error=%s", policy.name, error)
             return self._failed(f"authorization webhook {policy.name}: {error}")
+        finally:
+            if self._observer is not None:
+                self._observer.evaluated(policy.name, result, self._now() - began)
         ttl = policy.allowed_ttl_seconds if said[0] is Decision.ALLOW else policy.refused_ttl_seconds
         return _Said(said, ttl if _length(attributes) < REMEMBERED_LENGTH_MAX and not isinstance(said[1], EvaluationError) else 0.0)
 

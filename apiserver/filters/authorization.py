@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from typing import Protocol
 
 from apiserver.authentication.user import UserInfo
 from apiserver.authorization import selectors
 from apiserver.authorization.authorizer import Attributes, Authorizer, Decision, EvaluationError
+from apiserver.authorization.decisions import Decider
 from apiserver.authorization.messages import forbidden
 from apiserver.request.request_context import RequestContext, RequestInfo
+from apiserver.request.unanswered import Unanswered
 from apiserver.resources.resource_info import ResourceInfo
 
 DECISION_ANNOTATION = "authorization.k8s.io/decision"
@@ -79,15 +83,27 @@ SELECTORS_LENGTH_MAX = 512
 _Key = tuple[int, int, str, str]
 
 
+class AuthorizationObserver(Protocol):
+    def allowed(self, seconds: float) -> None: ...
+
+    def not_allowed(self, result: str, seconds: float) -> None:
+        """``result``: denied, no-opinion or error."""
+
+
 class Authorization:
     """Remembers what it has allowed, by the identity of user and RequestInfo, both of which are the same objects for equal requests, and
     the texts of the selectors, until the authorizer's generation moves. Only where the authorizer has one."""
 
-    def __init__(self, authorizer: Authorizer) -> None:
+    def __init__(
+        self, authorizer: Authorizer, observer: AuthorizationObserver | None = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``now``: a monotonic clock, for ``observer``."""
+        self._observer = observer
+        self._now = now
         self._authorizer = authorizer
         self._generation_of: Callable[[], int | None] = getattr(authorizer, "generation", lambda: None)
         self._generation: int | None = None
-        self._allowed: dict[_Key, tuple[UserInfo, RequestInfo, str]] = {}
+        self._allowed: dict[_Key, tuple[UserInfo, RequestInfo, str, Decider]] = {}
 
     def __call__(self, context: RequestContext) -> None:
         """Raises StatusError 403, 500; Unanswered."""
@@ -105,9 +121,12 @@ class Authorization:
                 assert known[0] is user and known[1] is info, key
                 context.annotations[DECISION_ANNOTATION] = "allow"
                 context.annotations[REASON_ANNOTATION] = known[2]
+                known[3].allowed += 1
+                if self._observer is not None:
+                    self._observer.allowed(0.0)
                 return
         attributes = attributes_of(context)
-        decision, reason = self._authorizer.authorize(attributes)
+        decision, reason = self._decide(context, attributes)
         annotations = context.annotations
         if decision is Decision.ALLOW:
             annotations[DECISION_ANNOTATION] = "allow"
@@ -116,7 +135,7 @@ class Authorization:
             if generation is not None and context.original_user is None and len(key[2]) + len(key[3]) <= SELECTORS_LENGTH_MAX:
                 if len(self._allowed) >= ALLOWED_MAX:
                     self._allowed.clear()
-                self._allowed[key] = (user, info, reason)
+                self._allowed[key] = (user, info, reason, getattr(self._authorizer, "last_decider", _NOBODY))
             return
         if isinstance(reason, EvaluationError):
             annotations[REASON_ANNOTATION] = "internal error"
@@ -124,3 +143,27 @@ class Authorization:
         annotations[DECISION_ANNOTATION] = "forbid"
         annotations[REASON_ANNOTATION] = reason
         raise forbidden(attributes, reason)
+
+    def _decide(self, context: RequestContext, attributes: Attributes) -> tuple[Decision, str]:
+        if self._observer is None:
+            return self._authorizer.authorize(attributes)
+        # of a step that is done again since others had to be asked, the time of asking counts as well
+        began = context.extra.pop(_BEGAN, None) or self._now()
+        try:
+            decision, reason = self._authorizer.authorize(attributes)
+        except Unanswered:
+            context.extra[_BEGAN] = began
+            raise
+        seconds = self._now() - began
+        if decision is Decision.ALLOW:
+            self._observer.allowed(seconds)
+        elif isinstance(reason, EvaluationError):
+            self._observer.not_allowed("error", seconds)
+        else:
+            self._observer.not_allowed("denied" if decision is Decision.DENY else "no-opinion", seconds)
+        return decision, reason
+
+
+_BEGAN = "authorization began"
+#: who decided where an authorizer does not tell
+_NOBODY = Decider()

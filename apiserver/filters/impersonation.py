@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from apiserver.authentication.user import (
     ALL_AUTHENTICATED,
@@ -65,9 +67,27 @@ def wanted_of(headers: RawHeaders) -> Wanted | None:
 REQUESTERS_MAX = 8192
 
 
+class ImpersonationObserver(Protocol):
+    def attempted(self, constraint: str | None, seconds: float) -> None:
+        """``constraint``: the verb that allowed it, "" for the verb impersonate; None where it was refused."""
+
+    def checked(self, verb: str, seconds: float, *, allowed: bool) -> None:
+        """One question to the authorizer."""
+
+
 class Impersonation:
-    def __init__(self, authorizer: Authorizer, *, constrained: bool = False) -> None:
-        """``constrained``: the modes of ``constrained_impersonation`` are there beside the verb ``impersonate``."""
+    def __init__(
+        self,
+        authorizer: Authorizer,
+        *,
+        constrained: bool = False,
+        observer: ImpersonationObserver | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``constrained``: the modes of ``constrained_impersonation`` are there beside the verb ``impersonate``. ``now``: a monotonic
+        clock, for ``observer``."""
+        self._observer = observer
+        self._now = now
         self._authorizer = authorizer
         self._constrained = constrained
         #: who impersonated by the verb ``impersonate`` when last allowed: asked about that first, he costs no more than without the modes
@@ -83,6 +103,7 @@ class Impersonation:
             return
         requester = context.user
         assert requester is not None, "impersonation before authentication"
+        began = self._now()
         found: tuple[str, UserInfo] | None = None
         refusal: StatusError | None = None
         if not self._constrained or requester.name in self._by_the_verb:
@@ -92,6 +113,9 @@ class Impersonation:
             if found is None:
                 refusal = refusal or self._refusal(requester, wanted)
         # where no mode does, what the verb lacks is told: it is the way that has always been there
+        refused = found is None and refusal is not None
+        if self._observer is not None:
+            self._observer.attempted(None if refused else found[0] if found else "", self._now() - began)
         if found is None and refusal is not None:
             raise refusal
         context.original_user = requester
@@ -108,13 +132,20 @@ class Impersonation:
     def _refusal(self, requester: UserInfo, wanted: Wanted) -> StatusError | None:
         """Of what the verb ``impersonate`` needs; None where all of it is allowed."""
         for attributes in _needed(requester, wanted):
-            decision, reason = self._authorizer.authorize(attributes)
+            decision, reason = self._decide(attributes)
             if decision is not Decision.ALLOW:
                 return forbidden(attributes, reason)
         return None
 
     def _allows(self, attributes: Attributes) -> bool:
-        return self._authorizer.authorize(attributes)[0] is Decision.ALLOW
+        return self._decide(attributes)[0] is Decision.ALLOW
+
+    def _decide(self, attributes: Attributes) -> tuple[Decision, str]:
+        began = self._now()
+        answer = self._authorizer.authorize(attributes)
+        if self._observer is not None:
+            self._observer.checked(attributes.verb, self._now() - began, allowed=answer[0] is Decision.ALLOW)
+        return answer
 
 
 def _needed(requester: UserInfo, wanted: Wanted) -> list[Attributes]:

@@ -103,6 +103,8 @@ class RemoteAnswers(Generic[V]):
         self._overloaded = overloaded
         self._known: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
         self._pending: dict[Hashable, asyncio.Task[V]] = {}
+        #: requests that wait for an answer
+        self.waiting = 0
 
     def __len__(self) -> int:
         return len(self._known)
@@ -110,8 +112,14 @@ class RemoteAnswers(Generic[V]):
     def forget(self) -> None:
         self._known.clear()
 
-    def get(self, key: Hashable, ask: Callable[[], Awaitable[V]]) -> V:
-        """The answer to the question ``key``, which ``ask`` puts and which must not raise. Raises Unanswered."""
+    @property
+    def pending(self) -> int:
+        """Questions under way."""
+        return len(self._pending)
+
+    def get(self, key: Hashable, ask: Callable[[], Awaitable[V]], note_known: Callable[[], None] | None = None) -> V:
+        """The answer to the question ``key``, which ``ask`` puts and which must not raise; ``note_known`` is told where it was remembered.
+        Raises Unanswered."""
         of_step = _of_step.get()
         if of_step is not None and (id(self), key) in of_step:
             answer: V = of_step[(id(self), key)]
@@ -120,6 +128,8 @@ class RemoteAnswers(Generic[V]):
         if found is not None:
             if self._now() < found[0]:
                 self._known.move_to_end(key)
+                if note_known is not None:
+                    note_known()
                 return found[1]
             del self._known[key]
         raise Unanswered(lambda: self._bring(key, ask))
@@ -132,7 +142,11 @@ class RemoteAnswers(Generic[V]):
                 return
             task = self._pending[key] = asyncio.ensure_future(self._ask(key, ask))
         # a client that goes away does not take the answer from the others that wait for it
-        self._note_for_step(key, await asyncio.shield(task))
+        self.waiting += 1
+        try:
+            self._note_for_step(key, await asyncio.shield(task))
+        finally:
+            self.waiting -= 1
 
     async def _ask(self, key: Hashable, ask: Callable[[], Awaitable[V]]) -> V:
         try:

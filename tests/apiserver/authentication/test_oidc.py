@@ -16,6 +16,7 @@ from apiserver.access_tokens import JwtIssuers
 from apiserver.authentication import issuer_keys
 from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication
 from apiserver.config import OidcConfig, ServerConfig
+from apiserver.identity_metrics import IdentityMetrics
 from apiserver.request.unanswered import settled
 from tests.apiserver.api import config_in
 from tests.fakes.loopback import Issuer, Reply, SigningKey, reply, unsigned
@@ -56,7 +57,7 @@ class Asked:
 
 @pytest.fixture
 def asked(tmp_path: Path, issuer: Issuer) -> Asked:
-    return Asked(JwtIssuers(config(tmp_path, issuer, groups_claim="groups", groups_prefix="oidc:"), ("api",)))
+    return Asked(JwtIssuers(config(tmp_path, issuer, groups_claim="groups", groups_prefix="oidc:"), ("api",), IdentityMetrics(37)))
 
 
 @pytest.fixture(autouse=True)
@@ -194,19 +195,19 @@ async def test_an_issuer_must_name_itself_and_say_where_its_keys_are(asked: Aske
 
 async def test_an_issuer_that_hangs_costs_a_deadline(tmp_path: Path, issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apiserver.access_tokens.ISSUER_TIMEOUT_SECONDS", 0.2)
-    asked = Asked(JwtIssuers(config(tmp_path, issuer), ()))
+    asked = Asked(JwtIssuers(config(tmp_path, issuer), (), IdentityMetrics(37)))
     issuer.overrides["/keys"] = Reply(hangs=True)
     assert "no answer within 0.2 s" in await asked.refusal(KEY.sign(issuer.claims(now())))
 
 
 async def test_another_authority_may_not_vouch_for_the_issuer(tmp_path: Path, issuer: Issuer) -> None:
     oidc = OidcConfig(issuer_url=issuer.url, client_id="sampan")
-    asked = Asked(JwtIssuers(config_in(tmp_path, oidc=oidc), ()))
+    asked = Asked(JwtIssuers(config_in(tmp_path, oidc=oidc), (), IdentityMetrics(37)))
     assert "cannot be reached" in await asked.refusal(KEY.sign(issuer.claims(now())))
 
 
 async def test_addresses_must_be_verified_and_have_no_prefix(tmp_path: Path, issuer: Issuer) -> None:
-    asked = Asked(JwtIssuers(config(tmp_path, issuer, username_claim="email"), ()))
+    asked = Asked(JwtIssuers(config(tmp_path, issuer, username_claim="email"), (), IdentityMetrics(37)))
     found = await asked(KEY.sign(issuer.claims(now(), email="ann@example.org", email_verified=True)))
     assert found is not None and found.user.name == "ann@example.org"
     assert "email not verified" in await asked.refusal(KEY.sign(issuer.claims(now(), email="root@example.org", email_verified=False)))
@@ -217,7 +218,7 @@ async def test_addresses_must_be_verified_and_have_no_prefix(tmp_path: Path, iss
 async def test_required_claims_prefixes_and_algorithms_are_as_the_flags_say(tmp_path: Path, issuer: Issuer) -> None:
     issuer.keys = [EC]
     more = {"username_prefix": "-", "required_claim": {"hd": "example.org"}, "signing_algs": ("ES384",)}
-    asked = Asked(JwtIssuers(config(tmp_path, issuer, **more), ()))
+    asked = Asked(JwtIssuers(config(tmp_path, issuer, **more), (), IdentityMetrics(37)))
     found = await asked(EC.sign(issuer.claims(now(), hd="example.org")))
     assert found is not None and found.user.name == "ann"
     assert "required claim hd not present" in await asked.refusal(EC.sign(issuer.claims(now())))

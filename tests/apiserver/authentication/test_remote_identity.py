@@ -135,9 +135,9 @@ async def test_a_webhook_that_hangs_holds_up_nobody_else(tmp_path: Path, hook: H
     async with served(config_in(tmp_path, authentication_token_webhook=hook.webhook())) as api:
         answer = await who(api, "good")
         assert answer.status == 401
-        started = time.monotonic()
+        asked = len(hook.server.seen)
         assert (await who(api, "admin-token")).status == 201
-        assert time.monotonic() - started < 0.3
+        assert len(hook.server.seen) == asked, "those who are known need no answer of it"
 
 
 async def test_tokens_are_in_no_log(tmp_path: Path, hook: Hook, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,10 @@ from apiserver.machinery.status import StatusError
 from apiserver.request.request_context import RequestContext, RequestInfo
 
 AGENT = "system:serviceaccount:kube-system:agent"
-AGENTS_NODE = {"authentication.kubernetes.io/node-name": ("n1",), "authentication.kubernetes.io/pod-name": ("agent-x",)}
+AGENTS_NODE: dict[str, tuple[str, ...]] = {
+    "authentication.kubernetes.io/node-name": ("n1",),
+    "authentication.kubernetes.io/pod-name": ("agent-x",),
+}
 
 
 class World:
