@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from controllers.bootstrap.cleaning import TokenCleaner
+from controllers.bootstrap.signing import BootstrapSigner
 from controllers.certificates.approving import ApprovingController
 from controllers.certificates.cleaning import CleaningController
 from controllers.certificates.controller import SigningController, authority_of, has_authority
@@ -28,6 +30,7 @@ from controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSet
 from controllers.resourcequota.controller import ResourceQuotaController
 from controllers.scheduler.controller import Scheduler
 from controllers.serviceaccount.controller import RootCAPublisher, ServiceAccountsController
+from controllers.serviceaccount.legacy_tokens import LegacyTokenCleaner
 from controllers.serviceaccount.tokens import Sign, TokensController, TokenSigner
 from controllers.statefulset.controller import StatefulSetController
 from controllers.storageprotection.controller import ClaimProtectionController, VolumeProtectionController
@@ -48,6 +51,8 @@ class Registration:
     #: whether the options have what it needs; where not, it is left out
     configured: Callable[[ManagerOptions], bool] = lambda _: True
     own_kubeconfig: Callable[[ManagerOptions], Path | None] = lambda _: None
+    #: whether "*" means it too
+    by_default: bool = True
 
 
 CONTROLLERS: tuple[Registration, ...] = (
@@ -88,6 +93,26 @@ CONTROLLERS: tuple[Registration, ...] = (
         service_account="",
         build=lambda context, options: TokensController(context, options.root_ca(), signer_of(options)),
         configured=lambda options: options.service_account_private_key_file is not None,
+    ),
+    Registration(
+        name="legacy-serviceaccount-token-cleaner",
+        component="legacy-service-account-token-cleaner",
+        service_account="legacy-service-account-token-cleaner",
+        build=lambda context, _: LegacyTokenCleaner(context),
+    ),
+    Registration(
+        name="bootstrapsigner",
+        component="bootstrap-signer",
+        service_account="bootstrap-signer",
+        build=lambda context, _: BootstrapSigner(context),
+        by_default=False,
+    ),
+    Registration(
+        name="tokencleaner",
+        component="token-cleaner",
+        service_account="token-cleaner",
+        build=lambda context, _: TokenCleaner(context),
+        by_default=False,
     ),
     Registration(
         name="root-ca-cert-publisher",
@@ -233,4 +258,4 @@ def selected(registrations: Iterable[Registration], wanted: tuple[str, ...]) -> 
     for name in wanted:
         if name != "*" and name.removeprefix("-") not in names:
             raise ValueError(f"--controllers: unknown controller {name.removeprefix('-')!r}; there are {', '.join(sorted(names))}")
-    return [r for r in every if f"-{r.name}" not in wanted and ("*" in wanted or r.name in wanted)]
+    return [r for r in every if f"-{r.name}" not in wanted and (r.name in wanted or ("*" in wanted and r.by_default))]

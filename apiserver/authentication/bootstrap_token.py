@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import datetime
 import hmac
 import re
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from collections.abc import Callable, Sequence
 from apiserver.admission.interfaces import ObjectGetter
 from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication
 from apiserver.authentication.user import UserInfo
-from apiserver.machinery import objects
+from apiserver.machinery import objects, timestamps
 
 SECRET_TYPE = "bootstrap.kubernetes.io/token"
 GROUP = "system:bootstrappers"
@@ -42,24 +41,20 @@ class BootstrapTokenAuthenticator:
             raise AuthenticationError("bootstrap token has a wrong secret")
         if data.get("token-id") != token_id or data.get("usage-bootstrap-authentication") != "true":
             raise AuthenticationError("bootstrap token is not for authentication")
-        if "expiration" in data and not self._is_in_future(data["expiration"]):
+        if data.get("expiration") and not self._is_in_future(data["expiration"]):
             raise AuthenticationError("bootstrap token has expired")
-        groups = [GROUP]
-        for group in filter(None, data.get("auth-extra-groups", "").split(",")):
-            if not _GROUP.match(group):
-                raise AuthenticationError("bootstrap token has an invalid group")
-            groups.append(group)
-        user = UserInfo(name=f"system:bootstrap:{token_id}", groups=tuple(groups))
+        extra = data.get("auth-extra-groups", "")
+        groups = extra.split(",") if extra else []
+        if not all(_GROUP.match(group) for group in groups):
+            raise AuthenticationError("bootstrap token has an invalid group")
+        user = UserInfo(name=f"system:bootstrap:{token_id}", groups=tuple(sorted({GROUP, *groups})))
         return TokenAuthentication(user=user, audiences=self._audiences)
 
     def _is_in_future(self, expiration: str) -> bool:
         try:
-            moment = datetime.datetime.fromisoformat(expiration)
+            return timestamps.parse_time(expiration).timestamp() > self._now()
         except ValueError:
             return False
-        if moment.tzinfo is None:
-            return False
-        return moment.timestamp() > self._now()
 
 
 def _decoded(data: dict[str, str]) -> dict[str, str]:
