@@ -97,7 +97,7 @@ async def test_pages_of_a_list(api: Api) -> None:
 
 async def test_what_was_encoded_once_is_kept_until_the_object_changes(api: Api) -> None:
     await api.created(CM, {"metadata": {"name": "a"}})
-    [stored] = [each for each in await _stored(api) if each.namespace == "default"]
+    [stored] = [each for each in await _stored(api) if each.name == "a"]
     assert stored.message is None
     await api.get(CM)
     assert stored.message is None, "who reads JSON pays for no copy"
