@@ -77,7 +77,7 @@ def build_admission_chain(
         "NamespaceLifecycle": lambda: NamespaceLifecycle(getter),
         "LimitRanger": lambda: LimitRanger(getter),
         "ServiceAccount": lambda: ServiceAccount(getter, source),
-        "NodeRestriction": lambda: NodeRestriction(getter),
+        "NodeRestriction": lambda: NodeRestriction(getter, authorizer, minor),
         "TaintNodesByCondition": TaintNodesByCondition,
         "AlwaysPullImages": AlwaysPullImages,
         "PodSecurity": lambda: PodSecurity(getter, configuration.pod_security, minor),

@@ -19,6 +19,7 @@ _NEWER = tuple(
         ("^eviction: evict under the empty selector$", "", "in policy/v1 an empty selector is about every pod"),
         ("^node: owner$", "", "CVE-2025-5187, mended in every release that was maintained"),
         ("^node: claim ", r"other than status\.quantity.*, not .*other than status\.capacity", "words"),
+        ("^node: token wrong uid$", "does not match the UID in record. ", "a node is not told what it does not know"),
         ("^node: exec$", "", "the nodes are hollow"),
         ("^(selector|tolerations) ", r"status: 403, not 500", _NO_500),
         ("^(selector|tolerations) ", r"reason: Forbidden, not $", _NO_500),

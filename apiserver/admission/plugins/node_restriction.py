@@ -6,9 +6,14 @@ from typing import Any
 
 from apiserver.admission.interfaces import AdmissionAttributes, ObjectGetter, Operation
 from apiserver.admission.plugin import Plugin, forbidden, is_mirror_pod, new_object
+from apiserver.admission.plugins import node_tokens
 from apiserver.authentication.user import node_name
+from apiserver.authorization.authorizer import Authorizer
 from apiserver.machinery import objects, spec_diff, status
+from apiserver.resources.facts import LAST_MINOR
 
+#: the minors since which nodes ask for certificates in their own name only, and for tokens of audiences that their pods name
+CERTIFICATES_SINCE, AUDIENCES_SINCE = 31, 33
 _MIRROR = "kubernetes.io/config.mirror"
 _LEASES = "kube-node-lease"
 _RESTRICTED_DOMAIN = "node-restriction.kubernetes.io"
@@ -44,12 +49,16 @@ class NodeRestriction(Plugin):
             ("coordination.k8s.io", "leases"),
             ("storage.k8s.io", "csinodes"),
             ("resource.k8s.io", "resourceslices"),
+            ("certificates.k8s.io", "certificatesigningrequests"),
         )
     )
     subresources = None
 
-    def __init__(self, getter: ObjectGetter) -> None:
+    def __init__(self, getter: ObjectGetter, authorizer: Authorizer, minor: int = LAST_MINOR) -> None:
+        """``minor``: the served Kubernetes version, which says what nodes may ask certificates and tokens for."""
         self._getter = getter
+        self._authorizer = authorizer
+        self._minor = minor
 
     async def admit(self, attributes: AdmissionAttributes) -> None:
         node = node_name(attributes.user)
@@ -65,7 +74,10 @@ class NodeRestriction(Plugin):
             case "persistentvolumeclaims":
                 _check_claim(attributes, node)
             case "serviceaccounts":
-                self._token(attributes, node)
+                await self._token(attributes, node)
+            case "certificatesigningrequests":
+                if attributes.operation is Operation.CREATE and self._minor >= CERTIFICATES_SINCE:
+                    node_tokens.check_certificate_request(attributes, node)
             case "leases":
                 if attributes.namespace != _LEASES:
                     raise forbidden(attributes, f'can only access leases in the "{_LEASES}" system namespace')
@@ -131,7 +143,7 @@ class NodeRestriction(Plugin):
         if owner.get("uid") != objects.uid(existing):
             raise forbidden(attributes, f"node {node} UID mismatch: expected {owner.get('uid')} got {objects.uid(existing)}")
 
-    def _token(self, attributes: AdmissionAttributes, node: str) -> None:
+    async def _token(self, attributes: AdmissionAttributes, node: str) -> None:
         if attributes.operation is not Operation.CREATE or attributes.subresource != "token":
             return
         reference = objects.get(new_object(attributes), "spec", "boundObjectRef", default={})
@@ -141,10 +153,12 @@ class NodeRestriction(Plugin):
             raise forbidden(attributes, "node requested token with a pod binding without a uid")
         pod = self._existing_pod(attributes, reference["name"])
         if reference["uid"] != objects.uid(pod):
-            why = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record ({objects.uid(pod)}). "
+            why = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record. "
             raise forbidden(attributes, why + "The object might have been deleted and then recreated")
         if _node_of(pod) != node:
             raise forbidden(attributes, "node requested token bound to a pod scheduled on a different node")
+        if self._minor >= AUDIENCES_SINCE:
+            await node_tokens.check_audience(attributes, pod, self._getter, self._authorizer)
 
 
 def _node_of(pod: objects.Object | None) -> str:
@@ -170,6 +184,8 @@ def _reference_of(spec: dict[str, Any]) -> str:
         return "configmaps"
     if any(v.get("configMap") for v in volumes) or any(s.get("configMap") for s in projected):
         return "configmaps"
+    if any(s.get("clusterTrustBundle") for s in projected):
+        return "clustertrustbundles"
     if any(v.get("persistentVolumeClaim") for v in volumes):
         return "persistentvolumeclaims"
     if spec.get("resourceClaims"):
@@ -183,6 +199,13 @@ def _check_pod_status(attributes: AdmissionAttributes, node: str) -> None:
         raise forbidden(attributes, f'node "{node}" can only update pod status for pods with spec.nodeName set to itself')
     if objects.labels(new_object(attributes)) != objects.labels(old):
         raise forbidden(attributes, f'node "{node}" cannot update labels through pod status')
+    if _claims_of(new_object(attributes)) != _claims_of(old):
+        raise forbidden(attributes, f'node "{node}" cannot update resource claim statues')
+
+
+def _claims_of(pod: objects.Object) -> list[tuple[Any, Any]]:
+    """Which claims were made for a pod, as its status tells."""
+    return [(c.get("name"), c.get("resourceClaimName")) for c in objects.get(pod, "status", "resourceClaimStatuses", default=())]
 
 
 def _check_node(attributes: AdmissionAttributes, node: str) -> None:

@@ -30,10 +30,30 @@ from tests.fakes.webhooks import FakeWebhookWorld
 NODE = UserInfo(name="system:node:n1", groups=("system:nodes", "system:authenticated"))
 
 
+class Role:
+    """Lets nodes ask for one audience, for one account."""
+
+    def authorize(self, asked: Attributes) -> tuple[Decision, str]:
+        found = (asked.verb, asked.group, asked.resource, asked.namespace, asked.name)
+        allowed = ("request-serviceaccounts-token-audience", "", "registry.example", "ns", "robot")
+        return (Decision.ALLOW if found == allowed else Decision.NO_OPINION), ""
+
+
 def world() -> FakeObjects:
     objects = FakeObjects()
     objects.add("", "nodes", "n1")
-    objects.add("", "pods", "mine", "ns", spec={"nodeName": "n1"})
+    volumes = [
+        {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}, {"serviceAccountToken": {"audience": "vault"}}]}},
+        {"name": "inline", "csi": {"driver": "inline.example"}},
+        {"name": "claimed", "persistentVolumeClaim": {"claimName": "c"}},
+        {"name": "e", "ephemeral": {}},
+    ]
+    objects.add("", "pods", "mine", "ns", spec={"nodeName": "n1", "volumes": volumes})
+    for kind in ("inline", "claimed", "ephemeral"):
+        objects.add("storage.k8s.io", "csidrivers", f"{kind}.example", spec={"tokenRequests": [{"audience": f"{kind}-audience"}]})
+    for claim, driver in (("c", "claimed.example"), ("mine-e", "ephemeral.example")):
+        objects.add("", "persistentvolumeclaims", claim, "ns", spec={"volumeName": f"pv-{claim}"})
+        objects.add("", "persistentvolumes", f"pv-{claim}", spec={"csi": {"driver": driver}})
     objects.add("", "pods", "other", "ns", spec={"nodeName": "n2"})
     return objects
 
@@ -41,7 +61,7 @@ def world() -> FakeObjects:
 async def refusal(resource: str, obj: Any, **more: Any) -> str:
     """ "" where a node may."""
     try:
-        await run(NodeRestriction(world()), request(resource, obj, user=NODE, **more))
+        await run(NodeRestriction(world(), Role()), request(resource, obj, user=NODE, **more))
     except StatusError as error:
         return error.message
     return ""
@@ -119,7 +139,7 @@ async def test_a_node_may_do_no_more(resource: str, obj: Any, more: dict[str, An
 
 
 async def test_others_are_not_concerned() -> None:
-    await run(NodeRestriction(world()), request("nodes", {"metadata": {"name": "n2"}}, namespace=""))
+    await run(NodeRestriction(world(), Role()), request("nodes", {"metadata": {"name": "n2"}}, namespace=""))
 
 
 class Grants:
@@ -188,9 +208,10 @@ async def test_the_whole_chain_on_a_pod() -> None:
         async def update_used(self, quota: Any, used: dict[str, str]) -> Any:
             raise AssertionError("there is no quota")
 
+    asked = ("NodeRestriction", "AlwaysPullImages", "ExtendedResourceToleration")
     webhooks = FakeWebhookWorld()
-    built = build_admission_chain(objects, AlwaysAllow(), RbacData(), Never(), random.Random(1), webhooks, enable=chain.PLUGIN_ORDER)
-    without_policies = [name for name in chain.PLUGIN_ORDER if not name.endswith("AdmissionPolicy")]
+    built = build_admission_chain(objects, AlwaysAllow(), RbacData(), Never(), random.Random(1), webhooks, enable=asked)
+    without_policies = [name for name in chain.enabled_plugins(asked) if not name.endswith("AdmissionPolicy")]
     assert built.plugin_names == (*without_policies, "PrivilegeEscalation")
     attributes = request("pods", pod())
     await built.admit(attributes)
@@ -208,3 +229,57 @@ async def test_roles_beyond_their_authors_rights_are_refused_in_admission() -> N
     with pytest.raises(StatusError, match="is attempting to grant RBAC permissions not currently held"):
         await run(plugin, request("roles", role, group="rbac.authorization.k8s.io"))
     await run(plugin, request("roles", role, group="rbac.authorization.k8s.io", user=UserInfo(name="root", groups=("system:masters",))))
+
+
+@pytest.mark.parametrize(
+    ("audiences", "account", "why"),
+    [
+        ([], "robot", ""),
+        (["vault"], "robot", ""),
+        (["inline-audience"], "robot", ""),
+        (["claimed-audience"], "robot", ""),
+        (["ephemeral-audience"], "robot", ""),
+        (["registry.example"], "robot", ""),
+        (["registry.example"], "other", 'audience "registry.example" not found in pod spec volume, system:node:n1 is not authorized'),
+        (["elsewhere"], "robot", 'audience "elsewhere" not found in pod spec volume'),
+        (["vault", "inline-audience"], "robot", "node may only request 0 or 1 audiences"),
+    ],
+)
+async def test_tokens_are_for_audiences_that_pods_name(audiences: list[str], account: str, why: str) -> None:
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": "mine", "uid": "uid-mine"}
+    asked = {"spec": {"audiences": audiences, "boundObjectRef": reference}}
+    told = await refusal("serviceaccounts", asked, subresource="token", name=account)
+    assert why in told if why else not told
+    attributes = request("serviceaccounts", asked, subresource="token", name=account, user=NODE)
+    await run(NodeRestriction(world(), Role(), 32), attributes)  # before, all were given
+
+
+@pytest.mark.parametrize(
+    ("signer", "name", "why"),
+    [
+        ("kubernetes.io/kubelet-serving", "system:node:n1", ""),
+        ("kubernetes.io/kubelet-serving", "system:node:n2", "can only create a node CSR with CN=system:node:n1"),
+        ("kubernetes.io/kube-apiserver-client-kubelet", "jane", "can only create a node CSR with CN=system:node:n1"),
+        ("acme.com/one", "jane", ""),
+    ],
+)
+async def test_a_node_asks_for_certificates_in_its_own_name(signer: str, name: str, why: str) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    made = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    text = base64.b64encode(made.public_bytes(serialization.Encoding.PEM)).decode()
+    asked = {"metadata": {"name": "r"}, "spec": {"signerName": signer, "request": text}}
+    more = {"group": "certificates.k8s.io", "namespace": ""}
+    told = await refusal("certificatesigningrequests", asked, **more)
+    assert why in told if why else not told
+    await run(NodeRestriction(world(), Role(), 30), request("certificatesigningrequests", asked, user=NODE, **more))
+
+
+async def test_a_node_does_not_say_which_claims_are_a_pods() -> None:
+    old = pod("mine", nodeName="n1")
+    new = {**old, "status": {"resourceClaimStatuses": [{"name": "a", "resourceClaimName": "b"}]}}
+    assert await refusal("pods", new, old=old, subresource="status") == (
+        'pods "mine" is forbidden: node "n1" cannot update resource claim statues'
+    )
+    bundles = [{"name": "v", "projected": {"sources": [{"clusterTrustBundle": {"path": "p"}}]}}]
+    assert "can not create pods that reference clustertrustbundles" in await refusal("pods", mirror(volumes=bundles))
