@@ -111,6 +111,7 @@ OF_KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
     (_RBAC + "/namespaces/bench/roles", {"rules": _RULES}),
     (_RBAC + "/clusterrolebindings", {"roleRef": _ROLE, "subjects": [{**_ROLE, "kind": "User", "name": "u"}]}),
 )
+BARE_START_SECONDS_MAX = 30.0
 BARE = 'request = function() return wrk.format("GET", "/") end'
 
 
@@ -153,7 +154,14 @@ class BareUvicorn:
         self._url = f"https://127.0.0.1:{port}"
         command = [sys.executable, "-m", "tests.benchmarks.bare", str(port), str(pki / "apiserver.crt"), str(pki / "apiserver.key")]
         self._process = subprocess.Popen(command)
-        time.sleep(1.5)
+        ends = time.monotonic() + BARE_START_SECONDS_MAX
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                assert self._process.poll() is None and time.monotonic() < ends, "the bare server does not start"
+                time.sleep(0.05)
 
     def load(self, seconds: int) -> Load:
         return wrk(self._url, BARE, 16, seconds, self._process.pid)

@@ -4,7 +4,8 @@
 
 Definitions have schemas of some kilobytes (``--properties`` fields with descriptions). Told are wall and CPU seconds of the server until
 all are established, and its memory: before, after, with every resource listed once (as a garbage collector does), and with the documents
-of discovery and OpenAPI made. Then objects of one definition are created by 32 clients, next to bare uvicorn (needs ``wrk``).
+of discovery and OpenAPI made. Then objects are created by 32 clients under no, one, five and twenty rules, next to bare uvicorn (needs
+``wrk``). Last the server is killed and started again.
 """
 
 from __future__ import annotations
@@ -41,6 +42,17 @@ RULES = (
     "[self.field0, self.field1, self.field2, self.field3].all(x, x.size() < 20)",
     "self.field2 >= oldSelf.field2",
 )
+
+
+#: rules of the last definitions, the last one's first
+RULE_COUNTS = (1, 5, 20)
+
+
+def of_number(number: int, count: int) -> list[str]:
+    """The rules of one of ``count`` definitions."""
+    back = count - number - 1
+    wanted = RULE_COUNTS[back] if back < len(RULE_COUNTS) else 0
+    return [RULES[n % len(RULES)] + f" || self.field{n % 4} == 'v{n}'" * (n >= len(RULES)) for n in range(wanted)]
 
 
 def definition(number: int, properties: int, rules: Sequence[str] = ()) -> dict[str, Any]:
@@ -82,8 +94,7 @@ async def register(server: ServerProcess, count: int, properties: int) -> None:
                 return await answer.read()
 
         async def create(number: int) -> None:
-            # the last one has rules
-            body = definition(number, properties, RULES if number == count - 1 else ())
+            body = definition(number, properties, of_number(number, count))
             async with session.post(base + CRDS, json=body) as answer:
                 assert answer.status == 201, await answer.text()
 
@@ -126,12 +137,10 @@ def create_objects(server: ServerProcess, seconds: int, definitions: int) -> Non
         bare.stop()
     found = wrk(f"https://127.0.0.1:{server.port}", script, CLIENTS, seconds, server.process.pid)
     tell("creates", found, reference)
-    script = script.replace("g0.bench.test", f"g{definitions - 1}.bench.test")
-    tell(
-        f"creates under {len(RULES)} rules",
-        wrk(f"https://127.0.0.1:{server.port}", script, CLIENTS, seconds, server.process.pid),
-        reference,
-    )
+    for back, rules in enumerate(RULE_COUNTS, 1):
+        ruled = script.replace("g0.bench.test", f"g{definitions - back}.bench.test")
+        found = wrk(f"https://127.0.0.1:{server.port}", ruled, CLIENTS, seconds, server.process.pid)
+        tell(f"creates under {rules} rule{'s' if rules > 1 else ''}", found, reference)
 
 
 def tell(what: str, found: Load, reference: Load) -> None:
@@ -139,6 +148,19 @@ def tell(what: str, found: Load, reference: Load) -> None:
         f"{what} by {CLIENTS} clients: {found.rate:.0f}/s, {found.cpu_us:.0f} us of CPU; bare uvicorn {reference.rate:.0f}/s, "
         f"{reference.cpu_us:.0f} us; ratio by CPU {reference.cpu_us / found.cpu_us:.3f}"
     )
+
+
+def restart(server: ServerProcess, definitions: int) -> None:
+    """After a SIGKILL, until it is ready and until the objects of a definition are listed."""
+    server.kill()
+    began = time.monotonic()
+    server.start()
+    assert server.process is not None
+    pid, ready = server.process.pid, time.monotonic() - began
+    spent = cpu_seconds(pid)
+    code, _ = server.request("GET", f"/apis/g{definitions // 2}.bench.test/v1/things")
+    assert code == 200, code
+    print(f"killed and started again: ready after {ready:.2f} s ({spent:.2f} s CPU), objects listed after {time.monotonic() - began:.2f} s")
 
 
 def main() -> None:
@@ -155,6 +177,7 @@ def main() -> None:
             asyncio.run(register(server, args.definitions, args.properties))
             if not args.no_objects:
                 create_objects(server, args.seconds, args.definitions)
+            restart(server, args.definitions)
         finally:
             server.stop()
 
