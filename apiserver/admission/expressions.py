@@ -213,11 +213,13 @@ class Variables(dict[str, Any]):
         raise cel.EvaluationError(error)
 
 
+#: what most expressions answer
+_TRUE = Result(value=True)
 #: of a policy that has none
 NO_VARIABLES = Variables({}, {})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Ran:
     value: Any = None
     error: str = ""
@@ -233,10 +235,10 @@ def run_program(program: cel.Program | None, values: Mapping[str, Any], patient:
     except cel.CostExceededError as error:
         if not patient:
             raise LongRunError() from error
-        return Ran(error=str(error), cost=budget.used)
+        return Ran(None, str(error), budget.used)
     except cel.EvaluationError as error:
-        return Ran(error=str(error), cost=budget.used)
-    return Ran(value=value, cost=budget.used)
+        return Ran(None, str(error), budget.used)
+    return Ran(value, "", budget.used)
 
 
 def run(expression: Expression, values: Mapping[str, Any], budget: Budget) -> Result:
@@ -251,7 +253,7 @@ def run(expression: Expression, values: Mapping[str, Any], budget: Budget) -> Re
     budget.spend(ran.cost)
     if ran.error:
         return Result(error=f"expression '{expression.source}' resulted in error: {ran.error}")
-    return Result(value=ran.value)
+    return _TRUE if ran.value is True else Result(value=ran.value)
 
 
 # --- what a request is to expressions ---------------------------------------------------------------------------------------------------

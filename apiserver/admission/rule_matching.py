@@ -122,6 +122,10 @@ class Selectors:
             objects=labels.from_label_selector(said.get("objectSelector") or {}),
         )
 
+    @property
+    def select_everything(self) -> bool:
+        return self.objects.empty and self.namespaces.empty
+
     def select_object(self, attributes: AdmissionAttributes) -> bool:
         if self.objects.empty:
             return True
@@ -170,6 +174,12 @@ class Matcher:
             or any(_has_subresource(other, subresource) and rule.concerns(operation, other, subresource) for other in others)
             for rule in self._rules
         )
+
+    def always_concerns(self, operation: Operation, info: ResourceInfo, subresource: str) -> bool:
+        """Whether every such request matches as it is, whatever its object, name and namespace."""
+        if self._excluded or not self._selectors.select_everything:
+            return False
+        return any(rule.concerns(operation, info, subresource) and rule.scope == _ALL and not rule.names for rule in self._rules)
 
     def _by_rules(self, rules: Sequence[Rule], attributes: AdmissionAttributes, equivalents: Equivalents) -> ResourceInfo | None:
         operation, info, subresource = attributes.operation, attributes.info, attributes.subresource

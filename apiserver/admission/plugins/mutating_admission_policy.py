@@ -101,8 +101,8 @@ class MutatingAdmissionPolicy(Plugin):
         problems: list[_Problem] = []
         invocations: list[_Invocation] = []
         view = RequestView(attributes, self._objects, self._served, self._authorizer)
-        for hook in hooks:
-            await self._gather(hook, attributes, view, invocations, problems)
+        for hook, always in hooks:
+            await self._gather(hook, always, attributes, view, invocations, problems)
         if invocations:
             await self._run(invocations, attributes, view, problems)
         refused = [problem for problem in problems if not problem.hook.ignores_failures]
@@ -112,13 +112,14 @@ class MutatingAdmissionPolicy(Plugin):
     async def _gather(
         self,
         hook: Hook[Any],
+        always: bool,
         attributes: AdmissionAttributes,
         view: RequestView,
         invocations: list[_Invocation],
         problems: list[_Problem],
     ) -> None:
         try:
-            wanted = view.matched(hook)
+            wanted = attributes.info if always else view.matched(hook)
             if wanted is None:
                 return
             kind = hook.spec.get("paramKind")

@@ -30,6 +30,8 @@ KIND = "ValidatingAdmissionPolicy"
 FAILURES_NOTED_MAX = 50
 _NOTE = "validation.policy.admission.k8s.io/validation_failure"
 _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
+#: one run without any
+_NO_PARAMETER: list[Object | None] = [None]
 #: the labels of what ``validationActions`` do
 _ENFORCEMENTS = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
 
@@ -79,16 +81,16 @@ class ValidatingAdmissionPolicy(Plugin):
 
         outcome = _Outcome()
         view = RequestView(attributes, self._objects, self._served, self._authorizer)
-        for hook in hooks:
-            await self._ask(hook, attributes, view, outcome)
+        for hook, always in hooks:
+            await self._ask(hook, always, attributes, view, outcome)
         if outcome.noted:
             attributes.annotate(_NOTE, json.dumps(outcome.noted[:FAILURES_NOTED_MAX], ensure_ascii=False, separators=(",", ":")))
         if outcome.denials:
             raise _refusal(attributes, outcome.denials[0])
 
-    async def _ask(self, hook: Hook[Any], attributes: AdmissionAttributes, view: RequestView, outcome: _Outcome) -> None:
+    async def _ask(self, hook: Hook[Any], always: bool, attributes: AdmissionAttributes, view: RequestView, outcome: _Outcome) -> None:
         try:
-            wanted = view.matched(hook)
+            wanted = attributes.info if always else view.matched(hook)
             if wanted is None:
                 return
             kind = hook.spec.get("paramKind")
@@ -123,10 +125,12 @@ class ValidatingAdmissionPolicy(Plugin):
         """Raises ConfigurationError."""
         if (binding.matcher is not None or binding.fault) and view.matched(binding) is None:
             return
-        given = await params.collect(info, binding.spec.get("paramRef"), attributes.namespace, self._served)
-        if not given:
-            return
-        values = await view.values(wanted)
+        given = _NO_PARAMETER
+        if info is not None:
+            given = await params.collect(info, binding.spec.get("paramRef"), attributes.namespace, self._served)
+            if not given:
+                return
+        values = view.known_values(wanted) or await view.values(wanted)
         for one in given:
             try:
                 judgement = hook.compiled.judge(values, one, patient=False)

@@ -42,6 +42,10 @@ class RequestView:
         except StatusError as error:
             raise ConfigurationError(error.message) from error
 
+    def known_values(self, wanted: ResourceInfo) -> dict[str, Any] | None:
+        """What ``values`` has answered before."""
+        return self._known.get(wanted.api_version)
+
     async def values(self, wanted: ResourceInfo) -> dict[str, Any]:
         """What expressions see, parameters aside. Raises ConfigurationError, and 404 where the namespace is gone."""
         found = self._known.get(wanted.api_version)

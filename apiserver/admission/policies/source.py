@@ -89,10 +89,10 @@ class PolicySource(Generic[T]):
         self._available = True
         self._hooks: list[Hook[T]] = []
         self._generation = -1
-        self._concerned: dict[tuple[str, str, str, str], tuple[Hook[T], ...]] = {}
+        self._concerned: dict[tuple[str, str, str, str], tuple[tuple[Hook[T], bool], ...]] = {}
 
-    def concerned(self, attributes: AdmissionAttributes) -> Sequence[Hook[T]]:
-        """Those that can be about such a request, by the policies' names."""
+    def concerned(self, attributes: AdmissionAttributes) -> Sequence[tuple[Hook[T], bool]]:
+        """Those that can be about such a request, by the policies' names; True: they are, so that nothing of it has to be looked at."""
         hooks = self.hooks()
         if not hooks:
             return ()
@@ -106,7 +106,9 @@ class PolicySource(Generic[T]):
             equivalents = self._served.equivalents(info)
             operation, subresource = attributes.operation, attributes.subresource
             found = self._concerned[key] = tuple(
-                hook for hook in hooks if hook.matcher is None or hook.matcher.may_concern(operation, info, subresource, equivalents)
+                (hook, hook.matcher is not None and hook.matcher.always_concerns(operation, info, subresource))
+                for hook in hooks
+                if hook.matcher is None or hook.matcher.may_concern(operation, info, subresource, equivalents)
             )
         return found
 

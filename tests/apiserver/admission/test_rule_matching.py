@@ -164,3 +164,29 @@ def test_a_subresource_with_a_kind_of_its_own_is_told_by_it() -> None:
     assert rule_matching.kind_of(DEPLOYMENTS, "status") == ("apps", "v1", "Deployment")
     assert rule_matching.kind_of(PODS, "eviction") == ("policy", "v1", "Eviction")
     assert rule_matching.kind_of(PODS, "") == ("", "v1", "Pod")
+
+
+@pytest.mark.parametrize(
+    ("constraints", "always", "ever"),
+    [
+        ({"resourceRules": [rule([""], ["pods"])]}, True, True),
+        ({"resourceRules": [rule([""], ["configmaps"]), rule(["*"], ["*"])]}, True, True),
+        ({}, True, True),
+        ({"resourceRules": [rule([""], ["pods"], scope="Namespaced")]}, False, True),
+        ({"resourceRules": [rule([""], ["pods"], resourceNames=["a"])]}, False, True),
+        ({"resourceRules": [rule([""], ["pods"])], "objectSelector": {"matchLabels": {"a": "b"}}}, False, True),
+        ({"resourceRules": [rule([""], ["pods"])], "namespaceSelector": {"matchLabels": {"a": "b"}}}, False, True),
+        ({"resourceRules": [rule([""], ["pods"])], "excludeResourceRules": [rule([""], ["pods"], resourceNames=["b"])]}, False, True),
+        ({"resourceRules": [rule(["apps"], ["deployments"])]}, False, False),
+        ({"resourceRules": [rule([""], ["pods/status"])]}, False, False),
+        ({"resourceRules": [rule([""], ["pods"], operations=["DELETE"])]}, False, False),
+    ],
+)
+def test_what_a_matcher_says_of_a_resource_before_any_object(constraints: dict[str, Any], always: bool, ever: bool) -> None:
+    matcher = rule_matching.matcher_of_constraints(constraints)
+    assert matcher.always_concerns(Operation.CREATE, PODS, "") is always
+    assert matcher.may_concern(Operation.CREATE, PODS, "", equivalents(PODS)) is ever
+    if always:
+        assert matcher.match(write(PODS), world(), equivalents) is PODS
+    if not ever:
+        assert matcher.match(write(PODS), world(), equivalents) is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.admission import expressions
+from apiserver.admission import expressions, rule_matching
 from tests.apiserver.admission.policies import CONFIG_MAPS, ROOT, RULE, binding, config_map, constraints, installed, validating, warnings
 from tests.apiserver.api import Api
 from tests.apiserver.apiextensions import definitions
@@ -322,3 +322,23 @@ async def test_expressions_that_select_devices_must_compile(api: Api) -> None:
     assert "Syntax error" in found[at.format(0)]
     assert found[at.format(1)].endswith("must evaluate to bool or the unknown type, not string")
     assert "undefined field 'nope'" in found[at.format(2)]
+
+
+async def test_policies_about_other_resources_are_not_looked_at(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i in range(5):
+        await installed(api, validating(f"other-{i}", "false", matchConstraints=ABOUT_SECRETS))
+    await installed(api, validating("own", "true", matchConstraints=constraints({**RULE, "scope": "Namespaced"})))
+    looked: list[str] = []
+    match = rule_matching.Matcher.match
+
+    def counted(self: rule_matching.Matcher, *more: Any) -> Any:
+        looked.append("")
+        return match(self, *more)
+
+    monkeypatch.setattr(rule_matching.Matcher, "match", counted)
+    await api.created(CONFIG_MAPS, config_map("a"))
+    assert len(looked) == 1
+    await api.created(CONFIG_MAPS, config_map("b"))
+    assert len(looked) == 2
+    await api.patch(f"{ROOT}/validatingadmissionpolicies/other-0", {"spec": {"matchConstraints": constraints()}})
+    assert (await api.post(CONFIG_MAPS, config_map("c"))).status == 422, "a policy that turns to another resource is found"
