@@ -121,7 +121,7 @@ class ApiServer:
         self.env = Environment(
             random=source,
             allocators=self.allocators,
-            managers=SchemaFieldManagers(self.schemas),
+            managers=SchemaFieldManagers(self.schemas, self.table),
             schemas=self.schemas,
             minor=self.table.minor,
         )

@@ -17,8 +17,19 @@ REVIEW_VERSIONS = ("v1", "v1beta1")
 _IDENTITY = (("kind", "kind"), ("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
 
 
+_RESPONSE = "ConversionResponse.response"
+_TYPES = {"response": dict, "uid": str, "result": dict, "convertedObjects": list}
+_GO_TYPES = {
+    "response": "v1.ConversionResponse",
+    "uid": "types.UID",
+    "result": "v1.Status",
+    "convertedObjects": "[]runtime.RawExtension",
+}
+
+
 class ConversionError(Exception):
-    """What is wrong with an answer. ``what`` is wrong: the object or its metadata; ``of_the_object``: upstream tells no index for it."""
+    """What is wrong with an answer. ``what`` is wrong: the object or its metadata, "" where upstream says no more than why;
+    ``of_the_object``: upstream tells no index for it."""
 
     def __init__(self, why: str, what: str = "object", *, of_the_object: bool = True) -> None:
         super().__init__(why)
@@ -44,33 +55,50 @@ def read(body: bytes, version: str, uid: str) -> list[Any]:
 
         raise ConversionError(f"couldn't get version/kind; json parse error: {json_syntax.explain(body) or error}") from error
     if not isinstance(review, dict):
-        kind = go_json.kind_of(review)
-        raise ConversionError(f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type struct")
-    said = f"{review.get('apiVersion') or ''}, Kind={review.get('kind') or ''}"
+        why = f"json: cannot unmarshal {go_json.kind_of(review)} into Go value of type {go_json.TYPE_META}"
+        raise ConversionError(f"couldn't get version/kind; json parse error: {why}")
+    api_version, kind = review.get("apiVersion") or "/", review.get("kind") or ""
+    if kind and (kind != KIND or api_version not in [f"{GROUP}/{one}" for one in REVIEW_VERSIONS]):
+        why = f"no kind {go_json.quote(kind)} is registered for version {go_json.quote(api_version)}"
+        raise ConversionError(f'{why} in scheme "k8s.io/apiserver/pkg/util/webhook/client.go:71"')
+    said = f"{api_version}, Kind={kind}"
     expected = f"{GROUP}/{version}, Kind={KIND}"
+    other = next(one for one in REVIEW_VERSIONS if one != version)
+    if said == f"{GROUP}/{other}, Kind={KIND}":
+        raise ConversionError(f"converting ({other}.{KIND}) to ({version}.{KIND}): unknown conversion")
+    response = _typed(review, "response", KIND)
+    uid_said, result, converted = (_typed(response or {}, name, _RESPONSE) for name in ("uid", "result", "convertedObjects"))
     if version == "v1" and said != expected:
         raise ConversionError(f"expected webhook response of {expected}, got {said}")
-    response = review.get("response")
-    if not isinstance(response, dict):
+    if response is None:
         raise ConversionError("no response provided")
-    if version == "v1" and response.get("uid") != uid:
-        raise ConversionError(f"expected response.uid={go_json.quote(uid)}, got {go_json.quote(str(response.get('uid') or ''))}")
-    result = response.get("result")
-    result = result if isinstance(result, dict) else {}
+    if version == "v1" and uid_said != uid:
+        raise ConversionError(f"expected response.uid={go_json.quote(uid)}, got {go_json.quote(uid_said or '')}")
+    result = result or {}
     if result.get("status") != "Success":
         why = result.get("message") or f"response.result.status was '{result.get('status') or ''}', not 'Success'"
         raise ConversionError(str(why))
-    converted = response.get("convertedObjects") or []
-    if not isinstance(converted, list):
-        raise ConversionError(f"json: cannot unmarshal {go_json.kind_of(converted)} into Go struct field of type []runtime.RawExtension")
-    return converted
+    return converted or []
+
+
+def _typed(parent: Object, name: str, struct: str) -> Any:
+    """None where the field is absent or null."""
+    value = parent.get(name)
+    if value is not None and not isinstance(value, _TYPES[name]):
+        kind = go_json.kind_of(value)
+        raise ConversionError(f"json: cannot unmarshal {kind} into Go struct field {struct}.{name} of type {_GO_TYPES[name]}")
+    return value
 
 
 def check(original: Object, made: Any, api_version: str) -> Object:
     """The converted object with the metadata of the original, but the labels and annotations that the webhook gave it. Raises
     ConversionError."""
-    if not isinstance(made, dict) or not made.get("kind"):
-        raise ConversionError(f"Object 'Kind' is missing in '{orjson.dumps(made).decode()}'", of_the_object=False)
+    if made is None:
+        raise ConversionError("unexpected end of JSON input", "")
+    if not isinstance(made, dict):
+        raise ConversionError(f"json: cannot unmarshal {go_json.kind_of(made)} into Go value of type map[string]interface {{}}", "")
+    if not made.get("kind"):
+        raise ConversionError(f"Object 'Kind' is missing in '{orjson.dumps(made).decode()}'", "")
     if made.get("apiVersion") != api_version:
         raise ConversionError(
             f"invalid groupVersion (expected {api_version}, received {made.get('apiVersion') or ''})", of_the_object=False
@@ -78,14 +106,15 @@ def check(original: Object, made: Any, api_version: str) -> Object:
     metadata = made.get("metadata")
     if made["kind"] != original["kind"]:
         raise ConversionError(f"invalid kind (expected {original['kind']}, received {made['kind']})", of_the_object=False)
-    if metadata is None:
+    before = objects.metadata(original)
+    found = metadata if isinstance(metadata, dict) else {}
+    for field, word in _IDENTITY[1:]:
+        if (before.get(field) or "") != (found.get(field) or ""):
+            raise ConversionError(f"must have the same {word}: {before.get(field) or ''} != {found.get(field) or ''}")
+    if "metadata" not in made:
         raise ConversionError("missing metadata in converted object", "metadata")
     if not isinstance(metadata, dict):
         raise ConversionError(f"invalid metadata of type {go_json.type_name(metadata)} in converted object", "metadata")
-    before = objects.metadata(original)
-    for field, word in _IDENTITY[1:]:
-        if (before.get(field) or "") != (metadata.get(field) or ""):
-            raise ConversionError(f"must have the same {word}: {before.get(field) or ''} != {metadata.get(field) or ''}")
     return {**made, "metadata": _restored(before, metadata)}
 
 

@@ -122,6 +122,8 @@ async def _asked(said: Mapping[str, Any], batch: Sequence[Object], api_version: 
         try:
             found.append(check(original, made, api_version))
         except ConversionError as error:
+            if not error.what:
+                raise StatusError(status.failure(500, "", str(error))) from error
             place = "" if error.of_the_object else f" at index {position}"
             raise failed(original, f"returned invalid {error.what}{place}: {error}") from error
     return found

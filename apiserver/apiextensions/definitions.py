@@ -13,6 +13,7 @@ import orjson
 
 from apiserver.apiextensions import conditions
 from apiserver.machinery import objects
+from apiserver.machinery.object_versions import VersionError
 from apiserver.machinery.objects import Object
 from apiserver.machinery.types import Type
 from apiserver.resources.columns import Printer
@@ -174,6 +175,25 @@ class CustomVersion:
         found = obj if to is self else CustomResourceStrategy(self).converted(obj, to)
         to.schema.prune(found)
         return found
+
+    def in_version(self, api_version: str) -> CustomVersion:
+        """The version of the same definition that a manager wrote in, served or not. Raises VersionError, in kube-apiserver's words."""
+        group, name = objects.group_version(api_version)
+        definition = self.definition
+        if group != definition.group:
+            own = f"{definition.group}/{self.name}, Kind={definition.kind}"
+            raise VersionError(f'{own} is unstructured and is not suitable for converting to "{api_version}"')
+        found = definition.versions.get(name)
+        if found is None:
+            raise VersionError(f"request to convert CR to an invalid group/version: {api_version}")
+        return found
+
+    def in_version_of_managers(self, obj: Object, to: str) -> Object:
+        """An object, which is given away and may be of any version, in the version ``to``: not pruned, since what it has no place for is
+        what is wrong with it. Raises VersionError, and NeedsConversionError where the webhook has to be asked first."""
+        from apiserver.apiextensions.strategy import CustomResourceStrategy
+
+        return CustomResourceStrategy(self).converted(obj, self.in_version(to))
 
     def decode_version(self) -> Object:
         """The version as the definition has it."""

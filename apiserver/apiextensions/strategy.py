@@ -15,6 +15,8 @@ from apiserver.machinery.objects import Object
 from apiserver.registry.strategy import Strategy, StrategyContext
 
 _FINALIZERS = "metadata.finalizers"
+#: apiVersion and kind, which are all that is left of an object where everything was taken out of it
+_NAMELESS_FIELDS = 2
 _TERMINATING = "create not allowed while custom resource definition is terminating"
 
 
@@ -65,10 +67,10 @@ class CustomResourceStrategy(Strategy):
         return converted
 
     def converted(self, obj: Object, target: CustomVersion) -> Object:
-        """Raises NeedsConversionError where a webhook has to be asked first."""
+        """Raises NeedsConversionError where a webhook has to be asked first: not about what says nothing but its kind."""
         definition = target.definition
         api_version = f"{definition.group}/{target.name}"
-        if definition.converts_by_webhook and obj["apiVersion"] != api_version:
+        if definition.converts_by_webhook and obj["apiVersion"] != api_version and len(obj) > _NAMELESS_FIELDS:
             return definition.converted.get(obj, api_version)
         obj["apiVersion"] = api_version
         return obj
@@ -130,10 +132,13 @@ class CustomResourceStrategy(Strategy):
     # -- selection
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
-        schema = self.version.schema
-        if schema.root.defaults_below:
+        """``obj`` may be of any version that is converted without a webhook."""
+        version = self.version
+        if obj["apiVersion"] != f"{version.definition.group}/{version.name}":
+            obj = self.from_storage(objects.deep_copy(obj))
+        elif version.schema.root.defaults_below:
             obj = objects.deep_copy(obj)
-            schema.default(obj)
+            version.schema.default(obj)
         return {name: _text(path, obj) for name, path in self._selectable}
 
 

@@ -221,8 +221,12 @@ def _apply(scope: ResourceScope, context: RequestContext, sent: Applied, options
             if unchanged.knows(key, version, source):
                 return old
         now = store.env.clock.text()
-        applied = orjson.loads(source)
-        merged: Object = managers.apply(info, subresource, old or None, applied, options.field_manager, bool(options.force), now)
+        manager, force = options.field_manager, bool(options.force)
+
+        def apply() -> Object:
+            return managers.apply(info, subresource, old or None, orjson.loads(source), manager, force, now)
+
+        merged = await store.settled(apply)
         sent.tell_repeated(options, context)
         if info.builtin:
             new = own_metadata(objects.deep_copy(scope.redecode(merged, options, context)))

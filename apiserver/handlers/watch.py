@@ -20,7 +20,7 @@ from apiserver.machinery.objects import Object, unstored_metadata
 from apiserver.machinery.status import StatusError
 from apiserver.machinery.table import IncludeObject
 from apiserver.objectstore.cache_watcher import Bookmark, CacheWatcher
-from apiserver.objectstore.interface import ChangeEvent, EventType, StoredObject
+from apiserver.objectstore.interface import ChangeEvent, EventType, Selection, StoredObject
 from apiserver.request.body import Receive
 from apiserver.request.negotiation import JSON, PROTOBUF, Form, Negotiated
 from apiserver.request.options import list_options
@@ -62,7 +62,7 @@ async def watch(scope: ResourceScope, context: RequestContext, receive: Receive,
     except resource_version.ResourceVersionError as error:
         raise bad_version(scope, error) from error
     initial, bookmarks = options.send_initial_events, options.allow_watch_bookmarks
-    stream = _Stream(scope, context, negotiated)
+    stream = _Stream(scope, context, negotiated, selection)
     timeout = options.timeout_seconds or int(min_timeout_seconds * (1 + random.random()))
     try:
         watcher, objects = await store.watch(selection, revision, with_state=initial, initial_events_end=bool(initial) and bookmarks)
@@ -150,8 +150,9 @@ async def _disconnected(receive: Receive, watcher: CacheWatcher) -> None:
 class _Stream:
     """Encoding of one watch's events: ``event`` frames one of a type and an object's bytes, which ``dumps`` makes of a dict."""
 
-    def __init__(self, scope: ResourceScope, context: RequestContext, negotiated: Negotiated) -> None:
+    def __init__(self, scope: ResourceScope, context: RequestContext, negotiated: Negotiated, selection: Selection) -> None:
         self.scope = scope
+        self._selection = selection
         self._context = context
         self._negotiated = negotiated
         self._columns_sent = False
@@ -220,13 +221,16 @@ class _Stream:
         return lines[0] if len(lines) == 1 else b"".join(lines)
 
     async def converted(self, batch: list[Any]) -> bytes:
-        """The same where a webhook has to convert the objects first. Where it cannot, that is the last event."""
+        """The same where a webhook has to convert the objects first, and selectors see what it made. Where it cannot, that is the last
+        event."""
         store = self.scope.store
         pieces: list[bytes] = []
         try:
             await store.ready([entry[1].object for entry in batch if not isinstance(entry, Bookmark)])
             for entry in batch:
-                pieces.append(await store.settled(functools.partial(self.encode, [entry])))
+                told = entry if isinstance(entry, Bookmark) else await store.delivery(self._selection, entry[1])
+                if told is not None:
+                    pieces.append(await store.settled(functools.partial(self.encode, [told])))
         except StatusError as error:
             self.failed = True
             pieces.append(self.event("ERROR", self.dumps(error.status)))

@@ -11,6 +11,9 @@ MAX_UINT64 = 2**64 - 1
 MAX_INT64 = 2**63 - 1
 MIN_INT64 = -(2**63)
 
+#: what Go's decoder first wants to know of a document
+TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
 _DIGITS = re.compile("[0-9]+").fullmatch
 _SIGNED_DIGITS = re.compile("[+-]?[0-9]+").fullmatch
 _BASE64_URL = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")

@@ -11,13 +11,14 @@ not touch are handed on as the very same dicts.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from apiserver.machinery import apply_types, fieldset, release, timestamps, typed_fields, typed_merge
 from apiserver.machinery.apply_types import ApplyType
 from apiserver.machinery.fieldset import EMPTY, FieldSet
+from apiserver.machinery.object_versions import Convert, ObjectVersions, SchemaOf, VersionError
 from apiserver.machinery.objects import Object
 from apiserver.machinery.typed_fields import Changes, TypedError
 from apiserver.machinery.types import Type
@@ -31,9 +32,6 @@ _OUTER = frozenset({"apiVersion", "kind", "metadata"})
 UPDATE_MANAGERS_MAX = 10
 ANCIENT_CHANGES = "ancient-changes"
 UNKNOWN_MANAGER = "unknown"
-
-#: the type of a kind in another version, by apiVersion; None where the version is not served any more
-SchemaOf: TypeAlias = Callable[[str], Type | None]
 
 
 class ManagedFieldsError(ValueError):
@@ -93,10 +91,11 @@ Entries: TypeAlias = dict[ManagerId, Entry]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldFilter:
     """The fields that an endpoint resets, and so nobody comes to own through it: ``exclude`` and all below it, or, where ``only`` is
-    given, everything but these fields of the object."""
+    given, everything but these fields of the object. ``every_version``: also in the versions that other managers wrote in."""
 
     exclude: FieldSet = field(default_factory=dict)
     only: frozenset[str] = frozenset()
+    every_version: bool = True
 
     def kept(self, fields: FieldSet) -> FieldSet:
         if self.only:
@@ -118,10 +117,12 @@ class FieldFilter:
 NO_FILTER = FieldFilter()
 #: the main endpoint of a kind with a status subresource
 WITHOUT_STATUS = FieldFilter(exclude=fieldset.of_paths(fieldset.fields("status")))
+#: the same of a custom resource, whose strategy speaks of its own version alone
+WITHOUT_OWN_STATUS = FieldFilter(exclude=WITHOUT_STATUS.exclude, every_version=False)
 #: the status endpoint of a built-in kind
 WITHOUT_SPEC = FieldFilter(exclude=fieldset.of_paths(fieldset.fields("spec")))
 #: the status endpoint of a custom resource
-ONLY_STATUS = FieldFilter(only=frozenset({"status"}))
+ONLY_STATUS = FieldFilter(only=frozenset({"status"}), every_version=False)
 
 
 # --- reading and writing entries -------------------------------------------------------------------------------------------------
@@ -170,13 +171,15 @@ def encode(entries: Entries) -> list[Object]:
     return [entry.encoded() for entry in ordered]
 
 
-def collapsed(entries: Entries, kind: ApplyType, api_version: str, schema_of: SchemaOf | None) -> Entries:
-    """The entries where nothing is owned below what the type in their version, ``kind`` in ``api_version``, says is owned as a whole."""
-    out = {}
+def reconciled(entries: Entries, versions: ObjectVersions, live: Object) -> Entries:
+    """The entries where nothing is owned below what the type in their version says is owned as a whole, without those of versions that are
+    gone. Raises VersionError where the live object cannot be had in a version of them."""
+    out: Entries = {}
     for identity, entry in entries.items():
-        other = schema_of(entry.api_version) if schema_of is not None and entry.api_version != api_version else None
-        made = kind if other is None else apply_types.of(other)
-        out[identity] = entry.with_fields(typed_fields.collapsed(made, entry.fields))
+        kind = versions.shape(entry.api_version)
+        if kind is not None:
+            versions.converted(live, entry.api_version)
+            out[identity] = entry.with_fields(typed_fields.collapsed(kind, entry.fields))
     return out
 
 
@@ -240,57 +243,33 @@ def _entries_before(old: Object | None, new: Object, subresource: str) -> Entrie
         return {}
 
 
-class OtherVersionError(TypedError):
-    """An object does not fit the type of its kind in another version."""
-
-
-class OtherVersions:
-    """Whether objects of a custom kind fit its types in the versions of entries. Nothing is converted where that is done by the name
-    alone, so that a field that only one version has is in the way of entries of the other."""
-
-    def __init__(self, kind: ApplyType, schema_of: SchemaOf | None) -> None:
-        self._kind = kind
-        self._schema_of = schema_of
-
-    def check(self, obj: Object, entries: Iterable[Entry], what: str = "") -> None:
-        """Raises OtherVersionError, whose text begins with ``what``."""
-        if self._schema_of is None or not obj:
-            return
-        for api_version in dict.fromkeys(entry.api_version for entry in entries):
-            kind = self._schema_of(api_version)
-            if kind is None or (made := apply_types.of(kind)) is self._kind:
-                continue
-            if problems := typed_merge.validate(made, without_entries(obj)):
-                raise OtherVersionError(what + typed_merge.in_words(problems))
-
-
 class Comparer:
-    """The changes between two objects, in each version that some entry is of."""
+    """The changes between two objects, which have no managedFields, in each version that some entry is of."""
 
-    def __init__(
-        self, old: Object, new: Object, kind: ApplyType, api_version: str, schema_of: SchemaOf | None, field_filter: FieldFilter
-    ) -> None:
+    def __init__(self, old: Object, new: Object, versions: ObjectVersions, field_filter: FieldFilter) -> None:
         self._old, self._new = old, new
-        self._schema_of = schema_of
+        self._versions = versions
         self._filter = field_filter
-        self._kind = kind
-        self.changes = field_filter.filtered(typed_fields.compare(kind, old, new))
-        self._by_version: dict[str, Changes | None] = {api_version: self.changes}
+        self.changes = field_filter.filtered(typed_fields.compare(versions.kind, old, new))
+        self._by_version: dict[str, Changes | None] = {versions.api_version: self.changes}
 
     def in_version(self, api_version: str) -> Changes | None:
-        """None where the version is not served any more."""
+        """None where the version is not served any more. Raises VersionError."""
         if api_version not in self._by_version:
             self._by_version[api_version] = self._compared(api_version)
         return self._by_version[api_version]
 
     def _compared(self, api_version: str) -> Changes | None:
-        if self._schema_of is None:
-            return self.changes
-        kind = self._schema_of(api_version)
+        versions = self._versions
+        kind = versions.shape(api_version)
         if kind is None:
             return None
-        made = apply_types.of(kind)
-        return self.changes if made is self._kind else self._filter.filtered(typed_fields.compare(made, self._old, self._new))
+        if versions.are_alike and kind is versions.kind:
+            return self.changes
+        old = versions.converted(self._old, api_version, "failed to convert old object: ")
+        new = versions.converted(self._new, api_version, "failed to convert new object: ")
+        changes = typed_fields.compare(kind, old, new)
+        return self._filter.filtered(changes) if self._filter.every_version else changes
 
 
 def take_from_others(entries: Entries, comparer: Comparer, keep: ManagerId | None = None) -> Entries:
@@ -315,23 +294,21 @@ def record_update(
     old: Object,
     new: Object,
     *,
-    kind: ApplyType,
+    versions: ObjectVersions,
     manager: str,
-    api_version: str,
     subresource: str,
     now: str,
-    schema_of: SchemaOf | None = None,
     reset_fields: FieldFilter = NO_FILTER,
 ) -> Entries:
-    """The entries after a write that made ``new`` of ``old`` (``{}``: of nothing)."""
-    comparer = Comparer(old, new, kind, api_version, schema_of, reset_fields)
+    """The entries after a write that made ``new`` of ``old`` (``{}``: of nothing). Raises VersionError."""
+    comparer = Comparer(old, new, versions, reset_fields)
     out = take_from_others(entries, comparer)
     own = comparer.changes.changed
     if own:
-        identity = manager_id(manager, UPDATE, api_version, subresource)
+        identity = manager_id(manager, UPDATE, versions.api_version, subresource)
         previous = out.get(identity)
         fields = fieldset.union(previous.fields, own) if previous is not None else own
-        out[identity] = Entry(id=identity, api_version=api_version, time=now, fields=fields)
+        out[identity] = Entry(id=identity, api_version=versions.api_version, time=now, fields=fields)
     return _cap(out)
 
 
@@ -371,6 +348,7 @@ def update(
     subresource: str = "",
     now: str,
     schema_of: SchemaOf | None = None,
+    convert: Convert | None = None,
     reset_fields: FieldFilter = NO_FILTER,
 ) -> list[Object]:
     """The managedFields of an object after a create, update or patch; empty: leave the field out.
@@ -381,39 +359,36 @@ def update(
         type: of the kind in ``api_version``; None where it has no schema.
         now: RFC 3339 to the second. It becomes the entry's time only where the write changes something.
         schema_of: types in other versions; None: all versions are alike.
+        convert: objects in other versions; None: they are the same in all.
         reset_fields: what the endpoint does not let through (``WITHOUT_STATUS`` …).
 
-    An object that is updated without having managedFields gets none. Where the objects do not fit their type, nothing is tracked, as
-    in Kubernetes: the stored entries stay, or before 1.37 all are lost (apimachinery ``UpdateNoErrors`` of v0.36 and v0.37).
+    An object that is updated without having managedFields gets none. Where the objects do not fit their type, or cannot be had in the
+    version of a manager, nothing is tracked (``after_failure``).
     """
     entries = _entries_before(old_object, new_object, subresource)
     if not entries and old_object is not None:
         return []
-    shape = apply_types.of(type)
+    versions = ObjectVersions(apply_types.of(type), api_version, schema_of, convert)
+    live, new = ({}, new_object) if old_object is None else (old_object, new_object)
     custom = type is not None and not apply_types.is_builtin(type)
-    if custom:
-        entries = collapsed(entries, shape, api_version, schema_of)
+    if custom or convert is not None:
+        live, new = without_entries(live), without_entries(new)
     try:
         if custom:
-            versions = OtherVersions(shape, schema_of)
-            for obj in (old_object or {}, new_object):
-                versions.check(obj, entries.values())
-            _check_reset(shape, old_object or {}, new_object, reset_fields)
+            entries = reconciled(entries, versions, live)
+            _check_reset(versions.kind, live, new, reset_fields)
         after = record_update(
-            entries,
-            old_object or {},
-            new_object,
-            kind=shape,
-            manager=manager,
-            api_version=api_version,
-            subresource=subresource,
-            now=now,
-            schema_of=schema_of,
-            reset_fields=reset_fields,
+            entries, live, new, versions=versions, manager=manager, subresource=subresource, now=now, reset_fields=reset_fields
         )
-    except TypedError:
-        return of_object(old_object) if release.since(37) else []
+    except (TypedError, VersionError):
+        return after_failure(old_object)
     return encode(after)
+
+
+def after_failure(old_object: Object | None) -> list[Object]:
+    """The managedFields of an object whose write could not be tracked: those that it had, or before 1.37 none (apimachinery
+    ``UpdateNoErrors`` of v0.36 and v0.37)."""
+    return of_object(old_object) if release.since(37) else []
 
 
 def _check_reset(kind: ApplyType, old: Object, new: Object, reset_fields: FieldFilter) -> None:

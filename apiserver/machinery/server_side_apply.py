@@ -27,20 +27,18 @@ from apiserver.machinery.managed_fields import (
     FieldFilter,
     ManagedFieldsError,
     ManagerId,
-    OtherVersionError,
-    OtherVersions,
-    SchemaOf,
-    collapsed,
     decode,
     encode,
     manager_id,
     of_object,
     order_of,
+    reconciled,
     record_update,
     take_from_others,
     with_entries,
     without_entries,
 )
+from apiserver.machinery.object_versions import Convert, ObjectVersions, SchemaOf, VersionError
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.machinery.typed_fields import TypedError
@@ -72,6 +70,7 @@ def apply(
     subresource: str = "",
     now: str,
     schema_of: SchemaOf | None = None,
+    convert: Convert | None = None,
     reset_fields: FieldFilter = NO_FILTER,
 ) -> Object:
     """The object after ``manager`` applies a configuration, with its managedFields; ``live`` itself where nothing changes.
@@ -82,11 +81,11 @@ def apply(
         live: the stored object in ``api_version``; None: it is created.
         kind: that the configuration must be of ("" takes that of ``live``).
         now: RFC 3339 to the second.
-        schema_of, reset_fields: as in ``managed_fields.update``.
+        schema_of, convert, reset_fields: as in ``managed_fields.update``.
 
     Raises:
         StatusError: 400 for a configuration of another kind or version or with managedFields, 409 for conflicts, 500 (without a reason,
-            as in Kubernetes) where the configuration or the live object do not fit the type.
+            as in Kubernetes) where the configuration or the live object do not fit the type, or cannot be had in a manager's version.
     """
     _check(applied, api_version, kind or str((live or {}).get("kind", "")))
     shape = apply_types.of(type)
@@ -96,25 +95,25 @@ def apply(
     if custom and live is not None and (problems := typed_merge.validate(shape, without_entries(live), duplicates=True)):
         raise _failed(f"failed to create typed live object ({_described(live)}): {typed_merge.in_words(problems)}")
     try:
-        entries = collapsed(decode(of_object(live), trusted=True), shape, api_version, schema_of)
+        entries = decode(of_object(live), trusted=True)
     except ManagedFieldsError as e:
         raise _failed(f"failed to decode managed fields: {e}") from e
     applier = _Applier(
         live=None if live is None else without_entries(live),
         applied=applied,
         shape=shape,
+        versions=ObjectVersions(shape, api_version, schema_of, convert),
         identity=manager_id(manager, APPLY, api_version, subresource),
         api_version=api_version,
         now=now,
-        schema_of=schema_of,
         reset_fields=reset_fields,
-        versions=OtherVersions(shape, schema_of) if custom else None,
     )
     try:
         if not entries and live is not None:
             entries = applier.owned_by_before_first_apply()
+        entries = reconciled(entries, applier.versions, applier.live or {})
         entries, merged, conflicts = applier.run(entries)
-    except OtherVersionError as e:
+    except VersionError as e:
         raise _failed(str(e)) from e
     except TypedError as e:
         raise _failed(f"failed to apply ({_described(applied)}): {e}") from e
@@ -170,12 +169,11 @@ class _Applier:
     live: Object | None
     applied: Object
     shape: ApplyType
+    versions: ObjectVersions
     identity: ManagerId
     api_version: str
     now: str
-    schema_of: SchemaOf | None
     reset_fields: FieldFilter
-    versions: OtherVersions | None
 
     def owned_by_before_first_apply(self) -> Entries:
         assert self.live is not None
@@ -183,33 +181,22 @@ class _Applier:
             {},
             {},
             self.live,
-            kind=self.shape,
+            versions=self.versions,
             manager=BEFORE_FIRST_APPLY,
-            api_version=self.api_version,
             subresource=self.identity.subresource,
             now=self.now,
-            schema_of=self.schema_of,
             reset_fields=self.reset_fields,
         )
 
     def run(self, entries: Entries) -> tuple[Entries, Object, list[Conflict]]:
         """The entries and the object as if forced, and the conflicts that there are."""
         live = self.live or {}
-        if self.versions is not None:
-            self.versions.check(live, entries.values())
         last = entries.get(self.identity)
         own = self.reset_fields.kept(typed_fields.of_object(self.shape, self.applied))
         merged: Object = typed_merge.merge(self.shape, live, self.applied)
-        if last is not None:
-            if self.versions is not None:
-                what = "failed to prune fields: failed to convert merged object to last applied version: "
-                self.versions.check(merged, (last,), what)
-            if fieldset.difference(last.fields, own):
-                merged = self._pruned(merged, entries, last)
-        if self.versions is not None:
-            others = [entry for identity, entry in entries.items() if identity != self.identity]
-            self.versions.check(merged, others, "failed to convert new object: ")
-        comparer = Comparer(live, merged, self.shape, self.api_version, self.schema_of, self.reset_fields)
+        if last is not None and (last.api_version != self.api_version or fieldset.difference(last.fields, own)):
+            merged = self._pruned(merged, entries, last)
+        comparer = Comparer(live, merged, self.versions, self.reset_fields)
         conflicts = self._conflicts(entries, comparer)
         after = take_from_others(entries, comparer, keep=self.identity)
         after.pop(self.identity, None)
@@ -239,21 +226,41 @@ class _Applier:
         """``merged`` without what ``last`` owned and nobody owns now.
 
         Taking out all that ``last`` owned may take too much (a struct with what others own in it), so first everything is put back that
-        somebody owns, and then everything that was never this manager's."""
-        shape = self.shape
+        somebody owns, in the version in which they do, and then everything that was never this manager's."""
+        failing = "failed to prune fields: "
+        version = last.api_version
+        shape = self.versions.shape(version)
+        assert shape is not None, "entries of versions that are gone were taken out"
+        whole = self.versions.converted(merged, version, f"{failing}failed to convert merged object to last applied version: ")
         last_fields = typed_fields.with_named_fields(shape, last.fields)
-        all_fields = typed_fields.with_named_fields(shape, typed_fields.of_whole_object(shape, merged))
-        owned: FieldSet = typed_fields.of_whole_object(shape, self.applied)
+        pruned = typed_merge.remove(shape, whole, last_fields) or {}
+        pruned = self._with_owned_by_others(whole, pruned, entries, version)
+        pruned = self.versions.converted(
+            pruned, version, f"{failing}failed add back dangling items: failed to convert pruned object to last applied version: "
+        )
+        all_fields = typed_fields.with_named_fields(shape, typed_fields.of_whole_object(shape, whole))
+        left = typed_fields.with_named_fields(shape, typed_fields.of_whole_object(shape, pruned))
+        unwanted = fieldset.intersection(fieldset.difference(all_fields, left), last_fields)
+        pruned = typed_merge.remove(shape, whole, unwanted) or {}
+        return self.versions.converted(pruned, self.api_version, failing)
+
+    def _with_owned_by_others(self, whole: Object, pruned: Object, entries: Entries, first: str) -> Object:
+        """``pruned`` with what somebody owns of ``whole``; in the version ``first`` first, since an object may not be convertible without
+        it."""
+        failing = "failed to prune fields: failed add back owned items: failed to convert {} object at version {}: "
+        owned: dict[str, FieldSet] = {self.api_version: typed_fields.of_whole_object(self.shape, self.applied)}
         for identity, entry in entries.items():
             if identity != self.identity:
-                owned = fieldset.union(owned, entry.fields)
-        without_last = typed_merge.remove(shape, merged, last_fields) or {}
-        left = typed_fields.with_named_fields(shape, typed_fields.of_whole_object(shape, without_last))
-        kept = fieldset.union(left, typed_fields.with_named_fields(shape, owned))
-        with_owned = typed_merge.remove(shape, merged, fieldset.difference(all_fields, kept)) or {}
-        left = typed_fields.with_named_fields(shape, typed_fields.of_whole_object(shape, with_owned))
-        unwanted = fieldset.intersection(fieldset.difference(all_fields, left), last_fields)
-        pruned: Object = typed_merge.remove(shape, merged, unwanted) or {}
+                owned[entry.api_version] = fieldset.union(owned.get(entry.api_version, EMPTY), entry.fields)
+        for version in sorted(owned, key=lambda version: (version != first, version)):
+            shape = self.versions.shape(version)
+            assert shape is not None, "entries of versions that are gone were taken out"
+            whole = self.versions.converted(whole, version, failing.format("merged", version))
+            pruned = self.versions.converted(pruned, version, failing.format("pruned", version))
+            all_fields = typed_fields.with_named_fields(shape, typed_fields.of_whole_object(shape, whole))
+            left = typed_fields.with_named_fields(shape, typed_fields.of_whole_object(shape, pruned))
+            kept = fieldset.union(left, typed_fields.with_named_fields(shape, owned[version]))
+            pruned = typed_merge.remove(shape, whole, fieldset.difference(all_fields, kept)) or {}
         return pruned
 
 

@@ -204,11 +204,14 @@ class EventSource:
     def _readable(self, cache: WatchCache, path: str, kv: api.KeyValue) -> bytes | None:
         """The stored form of what any server may have written; None, and a place in the cache's ``unreadable``, where it cannot be read."""
         try:
-            stored = kv.value
+            stored, stale = kv.value, False
             if cache.transformer is not None:
                 stored, stale = stored_values.decrypted(stored, kv.key, cache.transformer)
-                (cache.stale.add if stale else cache.stale.discard)(path)
             value = stored_values.stored_form(stored, cache.upgrade)
+            if stale or value is not stored:
+                cache.stale.add(path)
+            elif cache.stale:
+                cache.stale.discard(path)
         except stored_values.UnreadableValueError as error:
             self._note_unreadable(cache, path, kv.mod_revision, error)
             return None
@@ -229,6 +232,7 @@ class EventSource:
             def convert(path: str, value: bytes, revision: int) -> bytes:
                 try:
                     form = stored_values.stored_form(value, cache.upgrade)
+                    cache.stale.add(path)
                 except stored_values.UnreadableValueError as error:
                     self._note_unreadable(cache, path, revision, error)
                     form = unread.nameless_content(path, "v1", "Unknown")

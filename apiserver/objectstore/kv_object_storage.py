@@ -81,7 +81,7 @@ class KvObjectStorage:
         return self.cache.get(path)
 
     def is_stale(self, path: str) -> bool:
-        """Whether an object is to be written even where nothing of it changes: another key than that of today has encrypted it."""
+        """Whether an object is to be written even where nothing of it changes: what is stored of it is not what a write would store."""
         return path in self.cache.stale
 
     def freshen_now(self) -> bool:

@@ -40,7 +40,8 @@ class WatchCache:
         self.upgrade: Upgrade | None = None
         #: where encryption at rest is configured
         self.transformer: Transformer | None = None
-        #: paths of what another key than the first of the configuration has encrypted
+        #: paths of what this server would store otherwise: another key than the first of the configuration has encrypted it, or another
+        #: server wrote it in another form or version
         self.stale: set[str] = set()
         #: by path, the newest versions that cannot be read, and are none of the objects
         self.unreadable: dict[str, UnreadableObjectError] = {}

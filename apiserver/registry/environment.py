@@ -41,8 +41,11 @@ class FieldManagers(Protocol):
     """Keeps ``metadata.managedFields``: who owns which field."""
 
     def update(self, info: ResourceInfo, subresource: str, live: Object | None, new: Object, manager: str, now: str) -> Object:
-        """``new`` with its managedFields after a create or update by ``manager``; ``live`` is what it replaces. Never raises: an
-        object whose managedFields cannot be read starts afresh."""
+        """``new`` with its managedFields after a create or update by ``manager``; ``live`` is what it replaces. An object whose
+        managedFields cannot be read starts afresh. Raises NeedsConversionError where a webhook has to be asked first, and nothing else."""
+
+    def untracked(self, live: Object | None, new: Object) -> Object:
+        """``new`` after a write that could not be tracked, since the webhook did not convert."""
 
     def apply(
         self, info: ResourceInfo, subresource: str, live: Object | None, applied: Object, manager: str, force: bool, now: str

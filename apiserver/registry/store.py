@@ -19,8 +19,17 @@ from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.objectstore import codec
-from apiserver.objectstore.cache_watcher import CacheWatcher
-from apiserver.objectstore.interface import ExpiredError, KeyExistsError, ListResult, LostRaceError, RevisionMatch, Selection, StoredObject
+from apiserver.objectstore.cache_watcher import CacheWatcher, Delivery
+from apiserver.objectstore.interface import (
+    ChangeEvent,
+    ExpiredError,
+    KeyExistsError,
+    ListResult,
+    LostRaceError,
+    RevisionMatch,
+    Selection,
+    StoredObject,
+)
 from apiserver.objectstore.kv_object_storage import Guard, KvObjectStorage
 from apiserver.objectstore.statuses import TooLargeError, as_statuses
 from apiserver.registry import before, conversion, deletion, owner_references, status_metadata
@@ -69,6 +78,7 @@ class Store:
         self._served_mark = object()
         # objects that an older server stored in another version start otherwise
         self._type_prefix = codec.type_prefix(info.api_version, info.kind)
+        self._stored_prefix = codec.type_prefix(stored.api_version, stored.kind)
         self.supports_grace = info.group == "" and info.resource == "pods"
 
     # -- reads ---------------------------------------------------------------------------------------------------------------
@@ -112,6 +122,12 @@ class Store:
         start_revision: int = 0,
     ) -> ListResult:
         """Raises what the object storage raises: the handler words it."""
+        if self._remote and selection.selects_by_content:
+            from apiserver.registry import converted_reads
+
+            return await converted_reads.list_objects(
+                self, selection, revision=revision, match=match, limit=limit, start=start, start_revision=start_revision
+            )
         result = await self.storage.list_objects(
             selection, revision=revision, match=match, limit=limit, start=start, start_revision=start_revision
         )
@@ -122,17 +138,40 @@ class Store:
     async def watch(
         self, selection: Selection, revision: int, *, with_state: bool | None = None, initial_events_end: bool = False
     ) -> tuple[CacheWatcher, list[StoredObject]]:
+        """Where only a webhook converts, the watcher has the changes of the namespace and name, and ``delivery`` decides about each."""
+        wide = selection
+        if self._remote and selection.selects_by_content:
+            from apiserver.registry import converted_reads
+
+            wide = converted_reads.without_content(selection)
         with as_statuses(self.info, ""):
             if not with_state and 0 < revision < self.strategy.since_revision:
                 raise ExpiredError(revision, self.strategy.since_revision)
-            watcher, found = await self.storage.watch(selection, revision, with_state=with_state, initial_events_end=initial_events_end)
+            watcher, found = await self.storage.watch(wide, revision, with_state=with_state, initial_events_end=initial_events_end)
         if self._remote:
             try:
                 await self.ready(found)
+                if wide is not selection:
+                    found = converted_reads.matching(self, selection, found)
             except BaseException:
                 watcher.end()
                 raise
         return watcher, found
+
+    async def delivery(self, selection: Selection, event: ChangeEvent) -> Delivery | None:
+        """Of an event of ``watch`` where only a webhook converts: what it is to the selection. Raises StatusError."""
+        if not selection.selects_by_content:
+            await self.ready((event.object,))
+            return event.type, event
+        from apiserver.registry import converted_reads
+
+        return await converted_reads.delivery(self, selection, event)
+
+    def selectable(self, stored: StoredObject) -> StoredObject:
+        """What selectors see of an object that is converted already."""
+        if not self._remote or stored.raw.startswith(self._type_prefix):
+            return stored
+        return StoredObject(stored.path, self.served(stored), stored.revision)
 
     def decode(self, stored: StoredObject) -> Object:
         """A stored object as a dict of the caller's own, in the served version."""
@@ -236,7 +275,7 @@ class Store:
         if self.info.namespaced:
             metadata["namespace"] = namespace
         if self.env.managers is not None and manages_fields:
-            obj = self.env.managers.update(self.info, "", None, obj, write.manager, now)
+            obj = await self._tracked("", None, obj, write.manager, now)
             metadata = obj["metadata"]
         before.wipe(metadata)
         attributes = self.attributes(Operation.CREATE, write, namespace, metadata.get("name") or "", obj, None)
@@ -347,10 +386,10 @@ class Store:
             own_old = self.decode(current)
             new = await self._changed(write, context, name, old, build, own_old, subresource, manages_fields)
             goes = self._goes(new, old)
-            if not goes and managed_fields.restore_timestamps(old, new) == old and not self.storage.is_stale(path):
-                if self._from_storage is None or await self.stored_form(old) == current.decode():
+            if not goes and managed_fields.restore_timestamps(old, new) == old:
+                if not await self._is_stored_otherwise(path, current, old):
                     return None
-                new = old  # nothing changes, but it is stored otherwise by now: in another version, with further defaults
+                new = old
             if goes or write.dry_run:
                 unwritten = await self.settled(lambda: self.unwritten(path, new, current.revision))
                 if self._remote:
@@ -401,6 +440,13 @@ class Store:
                     return unwritten, False
             # another write came between the check and the deletion: once more
 
+    async def _is_stored_otherwise(self, path: str, current: StoredObject, obj: Object) -> bool:
+        """Whether a write of ``obj``, which is what is served of ``current``, stores something else than there is: in the version that is
+        stored by now, with further defaults, by another key. Then it is written although nothing changes, which is how objects migrate."""
+        if self.storage.is_stale(path) or not current.raw.startswith(self._stored_prefix):
+            return True
+        return self._from_storage is not None and await self.stored_form(obj) != current.decode()
+
     async def _changed(
         self,
         write: Write,
@@ -420,7 +466,7 @@ class Store:
         metadata = new["metadata"]
         self._check_identity(name, metadata, old["metadata"])
         if self.env.managers is not None and manages_fields:
-            new = self.env.managers.update(self.info, subresource, old, new, write.manager, context.now)
+            new = await self._tracked(subresource, old, new, write.manager, context.now)
         attributes = self.attributes(Operation.UPDATE, write, context.namespace, name, new, old, subresource)
         if not write.admitted:
             await self.env.admission.admit(attributes)
@@ -459,6 +505,17 @@ class Store:
         if not write.admitted:
             await self.env.admission.validate(attributes)
         return new
+
+    async def _tracked(self, subresource: str, old: Object | None, new: Object, manager: str, now: str) -> Object:
+        """``new`` with its managedFields."""
+        managers = self.env.managers
+        assert managers is not None
+        if not self._remote:
+            return managers.update(self.info, subresource, old, new, manager, now)
+        try:
+            return await self.env.settled(lambda: managers.update(self.info, subresource, old, new, manager, now))
+        except StatusError:  # the webhook does not convert into the version of some manager
+            return managers.untracked(old, new)
 
     def _check_preconditions_of_update(self, path: str, name: str, wanted: Preconditions, found: Object) -> None:
         """``found``: the metadata of the object, empty where there is none yet. Raises 409 in the words of upstream's storage."""

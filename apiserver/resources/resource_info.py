@@ -68,6 +68,13 @@ class CustomResource(Protocol):
         """An object of this version, which is given away, in the version ``to`` of the same definition. Raises NeedsConversionError
         where its webhook has to be asked first."""
 
+    def in_version(self, api_version: str) -> Any:
+        """The same definition's version of that name, served or not. Raises VersionError."""
+
+    def in_version_of_managers(self, obj: dict[str, Any], to: str) -> dict[str, Any]:
+        """An object of any version of the definition, which is given away, in the version ``to``, as field managers need it. Raises
+        VersionError, NeedsConversionError."""
+
     def openapi_v3_schema(self) -> dict[str, Any] | None:
         """The schema as the definition has it, decoded anew at each call; None: any object."""
 

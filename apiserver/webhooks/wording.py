@@ -7,6 +7,7 @@ import errno
 import ssl
 
 import aiohttp
+import orjson
 
 from apiserver.machinery import status
 from apiserver.machinery.status import StatusError
@@ -93,7 +94,10 @@ SHOWN_CHARACTERS_MAX = 2048
 
 
 def unsuccessful(code: int, body: bytes, media_type: str) -> StatusError:
-    """An HTTP status other than 2xx (apimachinery ``NewGenericServerResponse``)."""
+    """An HTTP status other than 2xx (apimachinery ``NewGenericServerResponse``), or the failed Status that came with it."""
+    told = _failed_status(body)
+    if told:
+        return StatusError(status.failure(code, "", told, {}))
     said = body[:SHOWN_CHARACTERS_MAX].decode("utf-8", "replace").strip() if media_type.startswith("text/") or not media_type else "unknown"
     known = _BY_CODE.get(code)
     if known is not None:
@@ -107,3 +111,15 @@ def unsuccessful(code: int, body: bytes, media_type: str) -> StatusError:
     else:
         reason, message = "", f"the server responded with the status code {code} but did not return more information"
     return StatusError(status.failure(code, reason, message, {}))
+
+
+def _failed_status(body: bytes) -> str:
+    """What a Status in a body says, "" where it is none."""
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return ""
+    if not isinstance(found, dict) or found.get("kind") != "Status" or found.get("apiVersion") != "v1":
+        return ""
+    message = found.get("message")
+    return message if found.get("status") == "Failure" and isinstance(message, str) else ""

@@ -23,8 +23,6 @@ AUDIT_ANNOTATIONS_MAX = 64
 AUDIT_ANNOTATION_CHARACTERS_MAX = 64 * 1024
 
 _RESPONSE = "AdmissionResponse.response"
-#: what Go's decoder first wants to know of a document
-_HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 class AnswerError(Exception):
@@ -122,7 +120,7 @@ def _decoded(body: bytes) -> dict[str, Any]:
 
         raise AnswerError(f"{prefix}{json_syntax.explain(body) or error}") from error
     if not isinstance(review, dict):
-        raise AnswerError(f"{prefix}json: cannot unmarshal {go_json.kind_of(review)} into Go value of type {_HEAD}")
+        raise AnswerError(f"{prefix}json: cannot unmarshal {go_json.kind_of(review)} into Go value of type {go_json.TYPE_META}")
     return review
 
 

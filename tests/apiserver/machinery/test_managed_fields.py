@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from apiserver.machinery import apply_types, managed_fields, server_side_apply, typed_fields
+from apiserver.machinery.object_versions import ObjectVersions
 from apiserver.machinery.objects import Object
 from apiserver.machinery.types import ListType, Shape, Type
 from apiserver.schemas.schema_set import SchemaSet
@@ -206,12 +207,10 @@ def test_an_entry_of_another_version_is_compared_by_the_type_of_that_version() -
         managed_fields.decode([entry], trusted=True),
         old,
         {**old, "spec": {"x": ["s", "t"]}},
-        kind=apply_types.of(as_set),
+        versions=ObjectVersions(apply_types.of(as_set), "x/v2", lambda version: {"x/v1": atomic, "x/v2": as_set}[version]),
         manager="new",
-        api_version="x/v2",
         subresource="",
         now=NOW,
-        schema_of=lambda version: {"x/v1": atomic, "x/v2": as_set}[version],
     )
     assert {i.manager: e.fields for i, e in entries.items()} == {
         "old": {"f:spec": {}},

@@ -15,6 +15,7 @@ import pytest
 
 from apiserver.machinery import apply_types, fieldset, managed_fields, server_side_apply, typed_fields
 from apiserver.machinery.managed_fields import Entries, Entry, ManagerId
+from apiserver.machinery.object_versions import ObjectVersions
 from apiserver.machinery.status import StatusError
 from apiserver.machinery.types import ListType, Shape, Type
 
@@ -96,7 +97,7 @@ def wanted_paths(case: dict[str, Any]) -> dict[str, list[str]]:
 def test_updates(case: dict[str, Any]) -> None:
     entries = entries_of(case["managers"])
     after = managed_fields.record_update(
-        entries, case["live"], case["new"], kind=apply_types.of(ROOT), manager="", api_version="v1", subresource="", now="n"
+        entries, case["live"], case["new"], versions=ObjectVersions(apply_types.of(ROOT), "v1", None), manager="", subresource="", now="n"
     )
     found = paths(after)
     if (own := found.pop("unknown|Update|v1|", None)) is not None:
