@@ -128,6 +128,11 @@ class AuditConfig(BaseModel):
     log_maxage: int = Field(default=366, ge=0)
     log_maxbackup: int = Field(default=100, ge=0)
     log_compress: bool = False
+    #: batch: a thread writes, requests never wait; blocking: it is written before the request goes on; strict: or the request fails
+    log_mode: Literal["batch", "blocking", "blocking-strict"] = "batch"
+    #: bytes of an event, beyond which it is told without its objects; 0: any
+    log_truncate_event_bytes: int = Field(default=0, ge=0)
+    webhook_truncate_event_bytes: int = Field(default=0, ge=0)
     #: a kubeconfig
     webhook_config_file: Path | None = None
     webhook_batch_max_size: int = Field(default=400, ge=1)

@@ -16,6 +16,7 @@ writes catches up, and looks again.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import time
@@ -240,7 +241,8 @@ class HandlerChain:
         """Of a request that came no further than to who asks. Where that is known, it was who he wants to be that was refused."""
         uri, source, age = _uri(scope), _source(scope), self._now() - context.received_at
         if context.user is not None:
-            context.audit = auditor.begin(context, uri, source, age)
+            with contextlib.suppress(StatusError):  # it may have been the audit that refused it
+                context.audit = auditor.begin(context, uri, source, age)
         elif context.deadline is not None or error.code == 401:
             auditor.refuse(context, uri, source, age, error)
 

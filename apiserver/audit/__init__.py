@@ -12,7 +12,7 @@ Handlers tell an event what only they know: ``event.note_request_object`` and ``
 
 Sinks (``log_file``, ``webhook``) take an event as bytes and never wait: each has a bounded queue of ``buffer.EVENTS_MAX`` and a worker of
 its own; what finds no place is dropped and counted (``apiserver_audit_error_total``). So a slow disk or a dead webhook costs events, never
-answers, which is kube-apiserver's ``batch`` mode and not its ``blocking`` one.
+answers. That is kube-apiserver's ``batch`` mode; in the ``blocking`` ones the log file is written before the request goes on.
 
 Never in an event, whatever the policy: the token of a TokenRequest's or TokenReview's body; headers.
 """

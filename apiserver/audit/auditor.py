@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from apiserver.audit.event import AuditEvent, legacy_line
+from apiserver.audit.event import AuditEvent, legacy_line, truncated
 from apiserver.audit.policy import Decision, Level, Policy, Stage
 from apiserver.audit.sinks import Losses, Sink
 from apiserver.authentication.user import UserInfo
 from apiserver.filters.deadline import is_long_running
+from apiserver.machinery import status
+from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.request.request_context import RequestContext, RequestInfo
 
@@ -29,10 +31,14 @@ KNOWN_MAX = 8192
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """A sink, and how it has its events: as JSON, or as lines for people."""
+    """A sink, and how it has its events: as JSON, or as lines for people; of how many bytes at most (0: any)."""
 
     sink: Sink
     legacy: bool = False
+    event_bytes_max: int = 0
+    #: a request whose coming cannot be noted is refused
+    strict: bool = False
+    plugin: str = "log"
 
 
 class Auditor:
@@ -48,10 +54,11 @@ class Auditor:
 
     def begin(self, context: RequestContext, uri: str, source: str, age_seconds: float) -> AuditEvent | None:
         """The event of a request of which it is known who asks, told to have come; None where nothing is to be noted. ``age_seconds``:
-        since it came."""
+        since it came. Raises StatusError where a strict output did not take it."""
         event = self._event(context, uri, source, age_seconds)
         if event is not None:
-            self.tell(event, Stage.REQUEST_RECEIVED)
+            if not self.tell(event, Stage.REQUEST_RECEIVED):
+                raise status.internal_error("failed to store audit event")
             if is_long_running(context.info):
                 event.response_body = None
                 event.on_start = functools.partial(self.tell, event, Stage.RESPONSE_STARTED)
@@ -93,19 +100,31 @@ class Auditor:
         """The answer is out, or will not come."""
         self.tell(event, Stage.PANIC if event.panic else Stage.RESPONSE_COMPLETE)
 
-    def tell(self, event: AuditEvent, stage: Stage) -> None:
-        """Never raises: what cannot be told is counted."""
+    def tell(self, event: AuditEvent, stage: Stage) -> bool:
+        """Whether all strict outputs took it. Never raises: what cannot be told is counted."""
         if stage in event.decision.omit_stages:
-            return
+            return True
+        taken = True
         try:
             told = event.to_json(stage, self._now())
             line = orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE)
             for output in self._outputs:
-                output.sink.put(f"{legacy_line(told)}\n".encode() if output.legacy else line)
+                taken = (self._put(output, told, line) or not output.strict) and taken
             self._events += 1
         except Exception:
             self._losses.add("event", 1, "an event could not be made")
             logger.exception("an audit event could not be made: audit_id=%s", event.context.audit_id)
+            taken = not any(output.strict for output in self._outputs)
+        return taken
+
+    def _put(self, output: Output, told: Object, line: bytes) -> bool:
+        if output.event_bytes_max and len(line) > output.event_bytes_max:
+            told = truncated(told)
+            line = orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE)
+            if len(line) > output.event_bytes_max:
+                self._losses.add(output.plugin, 1, "an event is too large even without its objects")
+                return True
+        return output.sink.put(f"{legacy_line(told)}\n".encode() if output.legacy else line)
 
     def close(self) -> None:
         for output in self._outputs:

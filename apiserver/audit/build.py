@@ -67,9 +67,17 @@ def build_audit(config: AuditConfig) -> Audit:
             compress=config.log_compress,
         )
         path = None if config.log_path == STANDARD_OUTPUT else config.log_path
-        outputs.append(Output(sink=LogFile(path, rotation, losses), legacy=config.log_format == "legacy"))
+        log = LogFile(path, rotation, losses, blocking=config.log_mode != "batch")
+        outputs.append(
+            Output(
+                sink=log,
+                legacy=config.log_format == "legacy",
+                event_bytes_max=config.log_truncate_event_bytes,
+                strict=config.log_mode == "blocking-strict",
+            )
+        )
     webhook = None
     if config.webhook_config_file is not None:
         webhook = WebhookParts.of(config, losses)
-        outputs.append(Output(sink=webhook.sink))
+        outputs.append(Output(sink=webhook.sink, event_bytes_max=config.webhook_truncate_event_bytes, plugin="webhook"))
     return Audit(Auditor(rules, outputs, losses, time.time), webhook)

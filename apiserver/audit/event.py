@@ -281,6 +281,13 @@ def micro_time(seconds: float) -> str:
     return f"{_second(whole)}.{micros:06d}Z"
 
 
+def truncated(event: Object) -> Object:
+    """Without the objects, which are what makes an event large (apiserver ``plugin/pkg/audit/truncate``)."""
+    out = {key: value for key, value in event.items() if key not in ("requestObject", "responseObject")}
+    out["annotations"] = {**out.get("annotations", {}), TRUNCATED: "true"}
+    return out
+
+
 def legacy_line(event: Object) -> str:
     """``--audit-log-format legacy``: one line of text."""
     user, acting = event["user"], event.get("impersonatedUser")

@@ -26,6 +26,7 @@ FAILURE_PAUSE_SECONDS = 1.0
 GATHER_SECONDS = 0.02
 #: what an orderly end waits for the thread
 CLOSE_SECONDS = 5.0
+_NEWLINE = ord("\n")
 _DAY_SECONDS = 86_400.0
 _NAME_TIME = "%Y-%m-%dT%H-%M-%S"
 
@@ -43,8 +44,10 @@ class Rotation:
 class LogFile:
     """``path`` None: standard output."""
 
-    def __init__(self, path: Path | None, rotation: Rotation, losses: Losses, now: Callable[[], float] = time.time) -> None:
-        """Raises OSError where the file cannot be written."""
+    def __init__(
+        self, path: Path | None, rotation: Rotation, losses: Losses, now: Callable[[], float] = time.time, *, blocking: bool = False
+    ) -> None:
+        """``blocking``: ``put`` writes, instead of the thread. Raises OSError where the file cannot be written."""
         self._path = path
         self._rotation = rotation
         self._losses = losses
@@ -54,6 +57,9 @@ class LogFile:
         self._changed = threading.Condition()
         self._ends = False
         self._size = 0
+        self._blocking = blocking
+        #: the last line is not whole
+        self._torn = False
         self._descriptor = 1
         if path is not None:
             self._descriptor = _opened(path)
@@ -61,15 +67,26 @@ class LogFile:
         self._thread = threading.Thread(target=self._run, name="audit-log", daemon=True)
         self._thread.start()
 
-    def put(self, event: bytes) -> None:
+    def put(self, event: bytes) -> bool:
+        if self._blocking:
+            return self._put_now(event)
         with self._changed:
             if len(self._waiting) < EVENTS_MAX and self._waiting_bytes + len(event) <= BYTES_MAX:
                 self._waiting.append(event)
                 self._waiting_bytes += len(event)
                 if len(self._waiting) == 1:
                     self._changed.notify()
-                return
+                return True
         self._losses.add("log", 1, "the log is slower than the requests")
+        return False
+
+    def _put_now(self, event: bytes) -> bool:
+        try:
+            self._write(deque((event,)))
+        except OSError as error:
+            self._losses.add("log", 1, error.strerror or str(error))
+            return False
+        return True
 
     def close(self) -> None:
         with self._changed:
@@ -111,10 +128,14 @@ class LogFile:
         self._out(part)
 
     def _out(self, lines: list[bytes]) -> None:
+        if self._torn:
+            # a full disk took a part of a line: the next one is not to be lost with it
+            lines = [b"\n", *lines]
         data = memoryview(b"".join(lines))
         while data:
             written = os.write(self._descriptor, data)
             self._size += written
+            self._torn = written < len(data) and data[written - 1] != _NEWLINE
             data = data[written:]
 
     def _rotate(self) -> None:

@@ -15,8 +15,8 @@ BYTES_MAX = 64 * 1024 * 1024
 
 
 class Sink(Protocol):
-    def put(self, event: bytes) -> None:
-        """Take one event; never waits, never raises."""
+    def put(self, event: bytes) -> bool:
+        """Take one event; whether it was taken. Never raises; waits only where it was told to (``blocking``)."""
 
     def close(self) -> None:
         """Write what is there, and end. May wait a moment."""

@@ -41,15 +41,16 @@ class WebhookSink:
         self._filled = asyncio.Event()
         self._some = asyncio.Event()
 
-    def put(self, event: bytes) -> None:
+    def put(self, event: bytes) -> bool:
         if len(self._waiting) >= EVENTS_MAX or self._waiting_bytes + len(event) > BYTES_MAX:
             self._losses.add("webhook", 1, "the webhook is slower than the requests")
-            return
+            return False
         self._waiting.append(event)
         self._waiting_bytes += len(event)
         self._some.set()
         if len(self._waiting) >= self._batch_events_max:
             self._filled.set()
+        return True
 
     def close(self) -> None:
         """What waits was not sent."""

@@ -262,6 +262,18 @@ def _add_audit_flags(parser: argparse.ArgumentParser) -> None:
     audit.add_argument(
         "--audit-log-compress", choices=("true", "false"), nargs="?", const="true", default="false", help="gzip rotated files"
     )
+    audit.add_argument(
+        "--audit-log-mode", choices=("batch", "blocking", "blocking-strict"), default="batch",
+        help="batch: requests never wait for the log; blocking: they do; blocking-strict: and fail without it (default batch)",
+    )  # fmt: skip
+    for sink in ("log", "webhook"):
+        audit.add_argument(
+            f"--audit-{sink}-truncate-enabled", choices=("true", "false"), nargs="?", const="true", default="false",
+            help="leave the objects out of events that are too large",
+        )  # fmt: skip
+        audit.add_argument(
+            f"--audit-{sink}-truncate-max-event-size", type=count, default=102_400, help="bytes of an event then (default 102400)"
+        )
     audit.add_argument("--audit-webhook-config-file", type=Path, help="kubeconfig of a server that takes events")
     audit.add_argument("--audit-webhook-batch-max-size", type=count, default=400, help="events sent at once (default 400)")
     audit.add_argument("--audit-webhook-batch-max-wait", type=duration, default=30.0, help="for a batch to fill (default 30s)")

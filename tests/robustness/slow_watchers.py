@@ -15,6 +15,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from tests.e2e.server_process import ServerProcess
 from tests.robustness.abuse import Client, resident_bytes
@@ -53,7 +54,7 @@ async def watch_without_reading(client: Client) -> asyncio.StreamWriter:
     reader, writer = await asyncio.open_connection(sock=plain, ssl=client.context, server_hostname="127.0.0.1", limit=4096)
     writer.write(client.head("GET", _WATCH, 0, {}))
     assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
-    writer.transport.pause_reading()
+    cast(asyncio.Transport, writer.transport).pause_reading()
     return writer
 
 

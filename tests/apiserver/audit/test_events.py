@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from apiserver.audit import policy
 from apiserver.audit.auditor import Auditor, Output
 from apiserver.audit.event import source_ips
+from apiserver.audit.log_file import LogFile, Rotation
 from apiserver.audit.sinks import Losses
 from tests.apiserver.api import Api, config_in, running
 from tests.apiserver.filters.test_handler_chain import LIST, Lines, World
@@ -30,8 +33,9 @@ async def audited(directory: Path, *rules: dict[str, Any], **more: Any) -> Async
     events: list[dict[str, Any]] = []
 
     class Parsed:
-        def put(self, event: bytes) -> None:
+        def put(self, event: bytes) -> bool:
             events.append(json.loads(event))
+            return True
 
         def close(self) -> None:
             pass
@@ -147,13 +151,43 @@ async def test_a_sink_that_fails_costs_no_answer() -> None:
     auditor = made.chain._auditor
     assert auditor is not None
 
-    def fail(event: bytes) -> None:
+    def fail(event: bytes) -> bool:
         raise OSError("full")
 
     auditor._outputs[0].sink.put = fail  # type: ignore[method-assign]
     assert (await made.call(LIST, "admin")).status == 200
     assert auditor._losses.by_plugin["event"] == 2
     await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("strict", "status"), [(False, 200), (True, 500)])
+async def test_a_log_on_a_full_disk_ends_a_request_only_where_it_is_strict(strict: bool, status: int) -> None:
+    made, _ = await world([{"level": "Metadata"}])
+    auditor = made.chain._auditor
+    assert auditor is not None
+    log = LogFile(Path("/dev/full"), Rotation(), auditor._losses, blocking=True)
+    auditor._outputs = (Output(sink=log, strict=strict),)
+    answer = await made.call(LIST, "admin")
+    assert answer.status == status
+    assert auditor._losses.by_plugin["log"] >= 2, "each is counted"
+    if strict:
+        assert answer.json["message"] == "Internal error occurred: failed to store audit event"
+    log.close()
+
+
+async def test_a_large_event_is_told_without_its_objects() -> None:
+    made, lines = await world([{"level": "RequestResponse"}])
+    auditor = made.chain._auditor
+    assert auditor is not None
+    await made.call(LIST, "admin")
+    auditor._outputs = (dataclasses.replace(auditor._outputs[0], event_bytes_max=2000),)
+    event = {**json.loads(lines[-1]), "requestObject": {"data": "x" * 5000}}
+    assert auditor._put(auditor._outputs[0], event, json.dumps(event).encode())
+    told = json.loads(lines[-1])
+    assert "requestObject" not in told and told["annotations"]["audit.k8s.io/truncated"] == "true"
+    before, event = len(lines), {**event, "userAgent": "x" * 5000}
+    assert auditor._put(auditor._outputs[0], event, json.dumps(event).encode())
+    assert len(lines) == before and auditor._losses.by_plugin["log"] == 1
 
 
 def test_addresses_are_those_of_proxies_and_of_who_connects() -> None:

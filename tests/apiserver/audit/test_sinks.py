@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
+import os
 import threading
 import time
 from collections import deque
@@ -52,6 +54,37 @@ def test_old_files_go_by_number_and_by_age(tmp_path: Path) -> None:
     assert len(log.backups()) == 1, "what is older than two days is gone"
     assert (tmp_path / "other.log").read_text() == "kept"
     log.close()
+
+
+def test_blocking_the_line_is_there_when_it_was_put(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "a.log", Rotation(max_bytes=10), Losses(), blocking=True)
+    for n in range(3):
+        assert log.put(b"line-%d\n" % n)
+        assert (tmp_path / "a.log").read_bytes() == b"line-%d\n" % n, "rotated as ever"
+    log.close()
+
+
+def test_when_the_disk_was_full_no_line_is_lost_but_those_of_that_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of a line may have been written: the next one begins a line of its own."""
+    losses = Losses()
+    log = LogFile(tmp_path / "a.log", Rotation(), losses, blocking=True)
+    assert log.put(b"first\n")
+    write, room = os.write, [7]
+
+    def limited(descriptor: int, data: bytes) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = write(descriptor, bytes(data)[: room[0]])
+        room[0] -= written
+        return written
+
+    monkeypatch.setattr(log_file.os, "write", limited)
+    assert not log.put(b"second-is-torn\n") and not log.put(b"third\n")
+    assert losses.by_plugin["log"] == 2
+    room[0] = 10_000
+    assert log.put(b"fourth\n") and log.put(b"fifth\n")
+    log.close()
+    assert (tmp_path / "a.log").read_bytes() == b"first\nsecond-\nfourth\nfifth\n"
 
 
 def test_a_log_that_cannot_keep_up_loses_the_newest_and_counts_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

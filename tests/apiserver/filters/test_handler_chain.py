@@ -84,7 +84,11 @@ class Lines:
     """An audit sink."""
 
     def __init__(self, lines: list[bytes]) -> None:
-        self.put = lines.append
+        self._lines = lines
+
+    def put(self, event: bytes) -> bool:
+        self._lines.append(event)
+        return True
 
     def close(self) -> None:
         pass
