@@ -18,6 +18,7 @@ from apiserver.authentication.interfaces import RequestAuthenticator, TokenAuthe
 from apiserver.authentication.service_account import ServiceAccountAuthenticator, TokenIssuer
 from apiserver.authentication.token_file import TokenFileAuthenticator
 from apiserver.authentication.union import UnionAuthenticator
+from apiserver.authentication.websocket import WebSocketTokenAuthenticator
 from apiserver.authentication.x509 import X509Authenticator
 from apiserver.authorization import bootstrap, node_graph, rbac_data
 from apiserver.authorization.authorizer import Authorizer
@@ -138,7 +139,7 @@ def build_access(config: ServerConfig, registry: Registry, passing: tuple[type[E
                 config.client_ca_file, with_uid=registry.table.minor >= CERTIFICATE_UID_MINOR, note_remaining=metrics.certificate_remaining
             )
         )
-    requests.append(BearerTokenAuthenticator(union))
+    requests += [BearerTokenAuthenticator(union), WebSocketTokenAuthenticator(union)]
     rbac = RbacData()
     authorizer, modes = _authorizer(config, registry, rbac, closing, metrics)
     source = random.SystemRandom()

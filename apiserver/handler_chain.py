@@ -113,7 +113,8 @@ class HandlerChain:
         if scope["type"] != "http":
             await self._handler(scope, receive, send)
             return
-        headers = dict(scope["headers"])
+        # of a header that comes twice the first one counts, as with Go's servers
+        headers = dict(reversed(scope["headers"]))
         query: dict[str, list[str]] = {}
         refusal: StatusError | None = None
         try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import socket
 import ssl
 import sys
 import time
@@ -229,6 +230,54 @@ def test_no_spelling_of_a_path_leads_round_authorization(server: ServerProcess, 
     status, body = ask(server, "GET", path, Authorization=f"Bearer {server.tokens['alice']}")
     assert status in (301, 307, 400, 403, 404, 405), (status, body)
     assert b"SecretList" not in json.dumps(body).encode() if isinstance(body, dict) else True
+
+
+_HIDDEN = "GET /api/v1/secrets HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+_HEAD = "Host: x\r\nConnection: close\r\n"
+_ASKED = f"GET /api/v1/secrets HTTP/1.1\r\n{_HEAD}"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        f"POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{_HIDDEN}",
+        f"POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n{_HIDDEN}",
+        f"POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello{_HIDDEN}",
+        f"POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: +5\r\n\r\nhello{_HIDDEN}",
+        f"POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n{_HIDDEN}",
+        f"POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n{_HIDDEN}",
+        f"POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nhello\r\n0\r\n\r\n{_HIDDEN}",
+        f"{_ASKED}X: a\r\n Authorization: Bearer x\r\n\r\n",
+        f"{_ASKED}X: a\rImpersonate-User: admin\r\n\r\n",
+        f"{_ASKED}X: a\0b\r\n\r\n",
+        f"{_ASKED}Impersonate-User : admin\r\n\r\n",
+        f"{_ASKED}X_Remote_User: admin\r\nX_Remote_Group: system:masters\r\n\r\n",
+        f"{_ASKED}x-remote-user: admin\r\nX-REMOTE-GROUP: system:masters\r\n\r\n",
+        f"{_ASKED}Impersonate-User: admin\r\nImpersonate-Group: system:masters\r\n\r\n",
+        f"{_ASKED}Authorization: Bearer TOKEN\xa0\r\n\r\n",
+        f"{_ASKED}Authorization: Bearer wrong\r\nAuthorization: Bearer TOKEN\r\n\r\n",
+        f"{_ASKED}Authorization: Bearer TOKEN, Bearer wrong\r\n\r\n",
+        f"GET https://admin:x@x/api/v1/secrets HTTP/1.1\r\n{_HEAD}\r\n",
+        f"GET /api/v1/\xff\xfe/secrets HTTP/1.1\r\n{_HEAD}\r\n",
+        "GET /api/v1/secrets HTTP/1.1\nHost: x\nConnection: close\n\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ],
+)
+def test_no_form_of_a_request_gets_in(server: ServerProcess, sent: str) -> None:
+    """Lengths that contradict each other, folded and doubled headers, names that a proxy would take for others: one answer, a refusal.
+    ``TOKEN`` is the administrator's."""
+    context = ssl.create_default_context(cafile=str(server.data_dir / "pki" / "ca.crt"))
+    with (
+        socket.create_connection(("127.0.0.1", server.port), timeout=REQUEST_SECONDS_MAX) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as connection,
+    ):
+        connection.sendall(sent.replace("TOKEN", server.token).encode("latin-1"))
+        answer = b""
+        while piece := connection.recv(65536):
+            answer += piece
+    statuses = [line.split()[1] for line in answer.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
+    assert len(statuses) == 1 and statuses[0] in (b"400", b"401", b"403"), answer
+    assert b"SecretList" not in answer
 
 
 @pytest.mark.parametrize("token", ["x" * 20_000, "x" * 900_000, "a.b.c" * 5_000, "\x7f", "..", "eyJhbGciOiJub25lIn0.e30."])
