@@ -151,6 +151,10 @@ class Forwarder:
             watcher.cancel()
             raise
         try:
+            if answer.status // 100 == 3 and answer.headers.get("Location"):
+                # A client would follow it with its credentials, to wherever an extension server that has been taken over sends it.
+                await _send_redirect_refused(send)
+                return
             await send({"type": "http.response.start", "status": answer.status, "headers": headers.answered(answer.raw_headers)})
             await _unless(watcher, _relay(answer, send))
         except ClientGoneError:
@@ -225,6 +229,13 @@ class _Body:
         await self._read.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+async def _send_redirect_refused(send: Send) -> None:
+    """apimachinery ``UpgradeAwareHandler``, with ``RejectForwardingRedirects``."""
+    body = b"the backend attempted to redirect this request, which is not permitted"
+    await send({"type": "http.response.start", "status": 502, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def send_text(send: Send, code: int, text: str) -> None:

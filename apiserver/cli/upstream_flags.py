@@ -17,6 +17,7 @@ _CLOUD = "there are no clouds here"
 #: flag → why it has no effect. Each takes a value, or none where it is a switch.
 INERT = {
     "allow-privileged": "privileged containers are always allowed",
+    "aggregator-reject-forwarding-redirect": "redirects of extension API servers are never passed on",
     "audit-log-batch-buffer-size": _AUDIT,
     "audit-log-batch-max-size": _AUDIT,
     "audit-log-batch-max-wait": _AUDIT,
@@ -86,6 +87,7 @@ INERT = {
 #: the flags above that may stand without a value
 _SWITCHES = frozenset(
     (
+        "aggregator-reject-forwarding-redirect",
         "allow-privileged", "audit-log-batch-throttle-enable", "audit-webhook-batch-throttle-enable",
         "contention-profiling", "enable-aggregator-routing", "enable-garbage-collector",
         "enable-logs-handler", "logtostderr", "permit-address-sharing", "permit-port-sharing", "profiling",

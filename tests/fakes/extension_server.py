@@ -41,6 +41,7 @@ class Behaviour:
     hangs: bool = False
     answers_garbage: bool = False
     breaks_off: bool = False
+    redirects: bool = False
     aggregated: bool = True
     openapi_v3: bool = True
 
@@ -176,6 +177,8 @@ class ExtensionServer:
             items = [obj for (where, _), obj in sorted(self._objects.items()) if namespace in ("", where)]
             metadata = {"resourceVersion": str(next(self._versions))}
             return web.json_response({"kind": "FerretList", "apiVersion": GROUP_VERSION, "metadata": metadata, "items": items})
+        if self.behaviour.redirects:
+            raise web.HTTPTemporaryRedirect("https://elsewhere.example/")
         body = orjson.loads(await request.read() or b"{}")
         if request.method == "POST" and not name:
             name = body["metadata"]["name"]

@@ -133,6 +133,15 @@ async def test_an_answer_that_breaks_off_does_not_end_as_a_whole_one(api: Api, z
             await asyncio.wait({watch.task}, timeout=10)
 
 
+async def test_a_redirect_is_not_passed_on_to_the_client(api: Api, zoo: ExtensionServer) -> None:
+    """CVE-2022-3172: it would be followed with the client's credentials."""
+    zoo.behaviour.redirects = True
+    for answer in (await api.get(f"{FERRETS}/a"), await api.post(FERRETS, {"metadata": {"name": "a"}})):
+        assert answer.status == 502
+        assert answer.body == b"the backend attempted to redirect this request, which is not permitted"
+        assert not any(name.lower() == "location" for name in answer.headers)
+
+
 async def test_a_service_without_an_available_condition_is_unavailable_at_once(api: Api, keys: Keys) -> None:
     await api.created("/api/v1/namespaces/ns-a/services", external_service())
     await api.created(API_SERVICES, api_service(keys, 1))
