@@ -11,7 +11,7 @@ from controllers.bootstrap.signing import BootstrapSigner
 from controllers.certificates.approving import ApprovingController
 from controllers.certificates.cleaning import CleaningController
 from controllers.certificates.controller import SigningController, authority_of, has_authority
-from controllers.client.resources import ENDPOINT_SLICES, Resource
+from controllers.client.resources import ENDPOINT_SLICES, STORAGE_VERSION_MIGRATIONS, Resource
 from controllers.clusterroleaggregation.controller import ClusterRoleAggregationController
 from controllers.cronjob.controller import CronJobController
 from controllers.daemonset.controller import DaemonSetController
@@ -34,6 +34,7 @@ from controllers.serviceaccount.legacy_tokens import LegacyTokenCleaner
 from controllers.serviceaccount.tokens import Sign, TokensController, TokenSigner
 from controllers.statefulset.controller import StatefulSetController
 from controllers.storageprotection.controller import ClaimProtectionController, VolumeProtectionController
+from controllers.storageversionmigrator.controller import StorageVersionMigratorController
 from controllers.ttlafterfinished.controller import TTLAfterFinishedController
 
 
@@ -224,6 +225,13 @@ CONTROLLERS: tuple[Registration, ...] = (
         component="pv-protection-controller",
         service_account="pv-protection-controller",
         build=lambda context, _: VolumeProtectionController(context),
+    ),
+    Registration(
+        name="storage-version-migrator-controller",
+        component="storage-version-migrator-controller",
+        service_account="storage-version-migrator-controller",
+        build=lambda context, _: StorageVersionMigratorController(context),
+        requires=STORAGE_VERSION_MIGRATIONS,
     ),
     Registration(
         name="node-lifecycle-controller",
