@@ -35,6 +35,9 @@ STREAMS = frozenset(("log", "exec", "attach", "portforward", "proxy"))
 #: Pods that a disruption budget remembers as being evicted (upstream's MaxDisruptedPodSize).
 DISRUPTED_PODS_MAX = 2_000
 
+#: of an eviction whose pod changes meanwhile (upstream's EvictionsRetry, without its pauses)
+EVICTION_ATTEMPTS_MAX = 20
+
 #: after which an eviction may be tried again whose budget's controller has not caught up yet
 PROCESSING_SECONDS = 10
 
@@ -224,10 +227,25 @@ async def evict(scope: ResourceScope, registry: Registry, context: RequestContex
         user=context.user, dry_run=bool(deleting.dry_run), options=deleting.as_object(), warn=context.warn, annotate=context.annotate
     )
     write = await store.admit_apart(Operation.CREATE, write, info.namespace, info.name, eviction, None, "eviction")
-    pod = store.decode(await store.get(info.namespace, info.name))
-    if not _needs_no_budget(pod):
-        await _spend_budget(registry, write, info.namespace, pod, store.env.clock.text())
-    await object_deletion.delete(store, write, info.namespace, info.name, deleting)
+    for attempt in range(EVICTION_ATTEMPTS_MAX):
+        pod = store.decode(await store.get(info.namespace, info.name))
+        told, spared = deleting.copy(), ""
+        if not _needs_no_budget(pod):
+            spared = await _spend_budget(registry, write, info.namespace, pod, store.env.clock.text())
+        # what may go because it does not run, or is not ready, must not have become so meanwhile
+        guarded = deleting.resource_version is None and (spared or _may_yet_run(pod))
+        if guarded:
+            told.resource_version = pod["metadata"]["resourceVersion"]
+        try:
+            await object_deletion.delete(store, write, info.namespace, info.name, told)
+            break
+        except StatusError as error:
+            if error.code != 409 or not guarded:
+                raise
+            if spared:
+                raise _too_many(_still_processed(spared), PROCESSING_SECONDS) from error
+            if attempt + 1 == EVICTION_ATTEMPTS_MAX:
+                raise
     answer = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     await response.send_object(send, context, 201, negotiated, answer)
 
@@ -249,7 +267,17 @@ def _needs_no_budget(pod: Object) -> bool:
     return objects.get(pod, "status", "phase") in ("Succeeded", "Failed", "Pending") or objects.is_being_deleted(pod)
 
 
-async def _spend_budget(registry: Registry, write: Write, namespace: str, pod: Object, now: str) -> None:
+def _may_yet_run(pod: Object) -> bool:
+    return objects.get(pod, "status", "phase") == "Pending" and not objects.is_being_deleted(pod)
+
+
+def _still_processed(budget: str) -> str:
+    return f"The disruption budget {budget} is still being processed by the server."
+
+
+async def _spend_budget(registry: Registry, write: Write, namespace: str, pod: Object, now: str) -> str:
+    """Raises StatusError 429 where nothing is left. The name of the budget that nothing was taken from, since the pod is not ready and it
+    does without; "" else."""
     budgets: Store = registry.stored("policy", "poddisruptionbudgets")
     found = await budgets.list_objects(Selection(namespace=namespace))
     matching = []
@@ -258,19 +286,19 @@ async def _spend_budget(registry: Registry, write: Write, namespace: str, pod: O
         if labels.from_label_selector(objects.get(budget, "spec", "selector")).matches(objects.labels(pod)):
             matching.append(budget)
     if not matching:
-        return
+        return ""
     if len(matching) > 1:
         raise StatusError(status.failure(500, "", _SEVERAL_BUDGETS))
     budget = matching[0]
     name, pod_name = budget["metadata"]["name"], pod["metadata"]["name"]
     ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in objects.get(pod, "status", "conditions", default=[]))
     if not ready and _tolerates_unready(budget):
-        return
+        return str(name)
 
     async def spend(current: Object) -> Object:
         found_status = current.get("status") or {}
         if found_status.get("observedGeneration", 0) < current["metadata"].get("generation", 0):
-            raise _too_many(f"The disruption budget {name} is still being processed by the server.", PROCESSING_SECONDS)
+            raise _too_many(_still_processed(name), PROCESSING_SECONDS)
         allowed = found_status.get("disruptionsAllowed", 0)
         disrupted = found_status.get("disruptedPods") or {}
         if allowed < 0:
@@ -288,6 +316,7 @@ async def _spend_budget(registry: Registry, write: Write, namespace: str, pod: O
         return current
 
     await budgets.update(write, namespace, name, spend, subresource="status")
+    return ""
 
 
 def _tolerates_unready(budget: Object) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.registry import object_deletion
 from tests.apiserver.api import Answer, Api
 
 PODS = "/api/v1/namespaces/ns-a/pods"
@@ -117,3 +118,49 @@ async def test_an_eviction_of_another_name_or_version(api: Api) -> None:
         assert (answer.status, answer.reason) == (409, "Conflict")
     assert not await gone(api)
     assert (await api.post(f"{PODS}/none/eviction", {"metadata": {"name": "none"}})).status == 404
+
+
+def changed_meanwhile(api: Api, monkeypatch: pytest.MonkeyPatch, status: dict[str, Any], times: int = 1) -> list[int]:
+    """Before each of the first deletions the pod's status changes; how many deletions there were."""
+    delete, calls = object_deletion.delete, list[int]()
+
+    async def after_a_change(*told: Any) -> Any:
+        calls.append(1)
+        if len(calls) <= times:
+            marked = {"status": {**status, "message": str(len(calls))}}
+            assert (await api.patch(f"{PODS}/p/status", marked)).status == 200
+        return await delete(*told)
+
+    monkeypatch.setattr(object_deletion, "delete", after_a_change)
+    return calls
+
+
+async def test_a_pod_that_becomes_ready_meanwhile_is_not_evicted_as_unready(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await running_pod(api, conditions=[])
+    await budget(api)
+    changed_meanwhile(api, monkeypatch, READY)
+    answer = await evict(api)
+    assert (answer.status, answer.causes[0]["message"]) == (429, "The disruption budget b is still being processed by the server.")
+    assert not await gone(api)
+
+
+async def test_a_pending_pod_is_looked_at_again_until_it_stands_still(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await api.created(PODS, POD)
+    calls = changed_meanwhile(api, monkeypatch, {}, times=3)
+    assert (await evict(api)).status == 201
+    assert (len(calls), await gone(api)) == (4, True)
+
+
+async def test_a_pod_that_runs_meanwhile_meets_its_budget(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await api.created(PODS, POD)
+    await budget(api)
+    changed_meanwhile(api, monkeypatch, {"phase": "Running", **READY})
+    assert (await evict(api)).status == 429 and not await gone(api)
+
+
+async def test_a_version_that_the_client_names_is_its_own(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    created = await api.created(PODS, POD)
+    calls = changed_meanwhile(api, monkeypatch, {})
+    version = {"preconditions": {"resourceVersion": created["metadata"]["resourceVersion"]}}
+    assert (await evict(api, deleteOptions=version)).status == 409
+    assert (len(calls), await gone(api)) == (1, False)
