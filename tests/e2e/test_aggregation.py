@@ -129,8 +129,14 @@ def test_kubectl_works_with_an_extension_server_that_dies_and_comes_back(
     # nothing else suffers
     assert "kubernetes" in kubectl("get", "services")
     assert "deployments" in kubectl.run("api-resources", check=False).stdout
+    # a namespace does not go before it is known what is in it, and says so
+    kubectl("create", "namespace", "doomed")
+    kubectl("delete", "namespace", "doomed", "--wait=false")
+    reason = '{.status.conditions[?(@.type=="NamespaceDeletionDiscoveryFailure")].message}'
+    eventually(lambda: GROUP in kubectl("get", "namespace", "doomed", "-o", f"jsonpath={reason}"))
     extension.start()
     kubectl("wait", "--for=condition=Available", f"apiservice/{NAME}", "--timeout=60s")
+    kubectl("wait", "--for=delete", "namespace/doomed", "--timeout=80s")
     assert eventually(lambda: kubectl.run("get", "ferrets", check=False).returncode == 0)
 
 
