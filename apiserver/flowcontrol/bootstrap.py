@@ -183,11 +183,14 @@ def _put_right(found: Object, wanted: Object, is_mandatory: bool) -> Object | No
     said = annotations.get(AUTO_UPDATE)
     ours = is_mandatory or (said == "true" if said in ("true", "false") else metadata.get("generation") == 1)
     annotation = "true" if ours else "false"
-    same_spec = not ours or found.get("spec") == wanted["spec"]
+    spec = wanted["spec"]
+    if is_mandatory and "exempt" in spec and (found.get("spec") or {}).get("exempt") is not None:
+        spec = {**spec, "exempt": found["spec"]["exempt"]}  # what the exempt level lends is an administrator's
+    same_spec = not ours or found.get("spec") == spec
     if same_spec and said == annotation:
         return None
     out = {**found, "metadata": {**metadata, "annotations": {**annotations, AUTO_UPDATE: annotation}}}
     if not same_spec:
-        out["spec"] = wanted["spec"]
+        out["spec"] = spec
         out["metadata"]["generation"] = int(metadata.get("generation") or 0) + 1
     return out

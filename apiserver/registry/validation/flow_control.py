@@ -19,6 +19,8 @@ HASH_BITS_MAX = 60
 EXEMPT = "exempt"
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 _NOTHING: Part = {}
+#: the schemas and levels without which the server would not run
+MANDATORY = ("exempt", "catch-all")
 
 
 def flow_schema(obj: Part) -> list[FieldError]:
@@ -42,7 +44,44 @@ def flow_schema(obj: Part) -> list[FieldError]:
         out.append(required("spec.priorityLevelConfiguration.name", "must reference a priority level"))
     for i, rule in each(out, spec.get("rules") or ()):
         _policy(out, f"spec.rules[{i}]", rule)
+    if name in MANDATORY:
+        _fixed_schema(out, name, spec)
     return out + conditions(obj)
+
+
+def _fixed_schema(out: Errors, name: str, spec: Part) -> None:
+    """An administrator has no say in what the server relies on; ``flowcontrol.upkeep`` would put it back at once."""
+    from apiserver.flowcontrol import bootstrap
+
+    (wanted,) = (each["spec"] for each in bootstrap.mandatory_schemas() if each["metadata"]["name"] == name)
+    if _said(spec) != _said(wanted):
+        out.append(invalid("spec", dict(spec), f"spec of '{name}' must equal the fixed value"))
+
+
+def _fixed_level(out: Errors, name: str, spec: Part) -> None:
+    """What the exempt level lends is an administrator's (since Kubernetes 1.28)."""
+    from apiserver.flowcontrol import bootstrap
+
+    (wanted,) = (each["spec"] for each in bootstrap.mandatory_levels() if each["metadata"]["name"] == name)
+    given = dict(spec)
+    if (limited := given.get("limited")) and "assuredConcurrencyShares" in limited:
+        # its name until v1beta2
+        given["limited"] = {**limited, "nominalConcurrencyShares": limited["assuredConcurrencyShares"], "assuredConcurrencyShares": None}
+    words = f"spec of '{name}' must equal the fixed value"
+    if name == EXEMPT:
+        words = f"spec of '{name}' except the 'spec.exempt' field must equal the fixed value"
+        given["exempt"] = wanted["exempt"]
+    if _said(given) != _said(wanted):
+        out.append(invalid("spec", dict(spec), words))
+
+
+def _said(value: Any) -> Any:
+    """Without what is as good as absent: Go knows no difference between nothing and an empty list, false or 0 here."""
+    if isinstance(value, Mapping):
+        return {key: said for key, part in value.items() if (said := _said(part)) not in (None, False, 0, [], {})}
+    if isinstance(value, (list, tuple)):
+        return [_said(part) for part in value]
+    return value
 
 
 def _policy(out: Errors, path: str, rule: Part) -> None:
@@ -185,6 +224,8 @@ def priority_level(obj: Part) -> list[FieldError]:
             _limited(out, "spec.limited", spec["limited"])
     else:
         out.append(not_supported("spec.type", kind, ["Exempt", "Limited"]))
+    if name in MANDATORY:
+        _fixed_level(out, name, spec)
     return out + conditions(obj)
 
 

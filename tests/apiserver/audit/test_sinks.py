@@ -78,7 +78,7 @@ def test_when_the_disk_was_full_no_line_is_lost_but_those_of_that_time(tmp_path:
         room[0] -= written
         return written
 
-    monkeypatch.setattr(log_file.os, "write", limited)
+    monkeypatch.setattr(os, "write", limited)
     assert not log.put(b"second-is-torn\n") and not log.put(b"third\n")
     assert losses.by_plugin["log"] == 2
     room[0] = 10_000
