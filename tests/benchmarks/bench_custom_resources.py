@@ -58,7 +58,7 @@ def of_number(number: int, count: int) -> list[str]:
 def definition(number: int, properties: int, rules: Sequence[str] = ()) -> dict[str, Any]:
     group = f"g{number}.bench.test"
     about = "What this field is for, in a sentence or two, as generated definitions have it from the comments of their source."
-    fields = {f"field{i}": {"type": "string", "description": about} for i in range(properties)}
+    fields: dict[str, Any] = {f"field{i}": {"type": "string", "description": about} for i in range(properties)}
     if rules:
         fields = {name: {**field, "maxLength": 100} for name, field in fields.items()}
     spec: dict[str, Any] = {"type": "object", "properties": fields}

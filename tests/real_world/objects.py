@@ -103,8 +103,8 @@ async def check(api: Api, kinds: dict[tuple[str, str], Kind], path: Path, obj: d
         listed = await api.get(where, headers={"accept": TABLE})
         if read.status != 200 or read.json["apiVersion"] != f"{group}/{other}" or listed.status != 200 or len(listed.json["rows"]) != 1:
             project.problems.append(f"{path.name}: in {other}: {read.status} {listed.status} {listed.body[:300]!r}")
-    query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
-    async with api.watch(base, **query) as watch:
+    initial = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+    async with api.watch(base, None, **initial) as watch:
         events = await watch.take(2)
     if [event["type"] for event in events] != ["ADDED", "BOOKMARK"] or events[0]["object"] != made.json:
         project.problems.append(f"{path.name}: watch: {str(events)[:300]}")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.apiserver.api import Api, config_in, running
 from tests.e2e.conftest import Kubectl, kubectl
+from tests.real_world import objects
 from tests.real_world.checks import CRDS, check, definitions_in, established
 
 __all__ = ["kubectl"]
@@ -32,6 +33,27 @@ async def test_each_loads_and_serves(api: Api) -> None:
     assert [(o.name, o.problems) for o in outcomes if o.problems] == []
     assert sum(o.versions for o in outcomes) >= 15
     assert sum(o.rules for o in outcomes) >= 20
+
+
+async def test_sample_objects_are_accepted_or_refused_as_their_project_expects(api: Api, tmp_path: Path) -> None:
+    topic = {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaTopic", "metadata": {"name": "t", "uid": "of another cluster"}}
+    found = [
+        {**topic, "spec": {"partitions": 3}},
+        {**topic, "spec": {"partitions": 0}, "_err": "spec.partitions in body should be greater than or equal to 1"},
+        {**topic, "spec": {"partition": 3}, "_err": "no such words"},
+        {**topic, "spec": {"partitions": 0}},
+        {**topic, "spec": {"partitions": 3}, "_err": "it is accepted"},
+        {**topic, "kind": "Unknown"},
+    ]
+    place = tmp_path / "samples" / "strimzi"
+    place.mkdir(parents=True)
+    for number, obj in enumerate(found):
+        (place / f"{number}.yaml").write_text(json.dumps(obj))
+    (project,) = await objects.run(api, DEFINITIONS, place.parent)
+    assert (project.accepted, project.refused_as_expected, len(project.refused)) == (2, 1, 2)
+    assert project.problems == ["4.yaml: not refused, but expected was 'it is accepted'"]
+    assert "unknown field" in project.refused[0]
+    assert project.kinds == {"KafkaTopic.kafka.strimzi.io"}
 
 
 async def install(api: Api, name: str) -> None:
