@@ -112,14 +112,16 @@ def sign(request: Object, authority: Authority, now: datetime.datetime, serial: 
         .serial_number(serial)
         .not_valid_before(not_before)
         .not_valid_after(not_after)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.certificate.public_key()), critical=False)  # type: ignore[arg-type]
     )
+    # in the order in which kube-controller-manager's certificates have them
     if usages & _KEY_USAGES.keys():  # the extension without any bit is an invalid one
         builder = builder.add_extension(_key_usage(usages), critical=True)
     extended = [oid for usage, oid in _EXTENDED_USAGES.items() if usage in usages]
     if extended:
         builder = builder.add_extension(x509.ExtendedKeyUsage(extended), critical=False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.certificate.public_key())  # type: ignore[arg-type]
+    builder = builder.add_extension(issuer_key, critical=False)
     names = _alternative_names(asked)
     if names is not None:
         builder = builder.add_extension(names, critical=False)
