@@ -17,6 +17,7 @@ from apiserver.registry.strategy import Strategy, StrategyContext
 _FINALIZERS = "metadata.finalizers"
 #: apiVersion and kind, which are all that is left of an object where everything was taken out of it
 _NAMELESS_FIELDS = 2
+_ABSENT = object()
 _TERMINATING = "create not allowed while custom resource definition is terminating"
 
 
@@ -123,7 +124,7 @@ class CustomResourceStrategy(Strategy):
     def spec_changed(self, new: Object, old: Object) -> bool:
         """All but metadata counts; a status with an endpoint of its own is the old one by now."""
         keys = new.keys() | old.keys()
-        return any(new.get(key) != old.get(key) for key in keys if key != "metadata")
+        return any(new.get(key, _ABSENT) != old.get(key, _ABSENT) for key in keys if key != "metadata")
 
     def warnings(self, new: Object, old: Object | None) -> list[str]:
         added = set(objects.finalizers(new)) - (set() if old is None else set(objects.finalizers(old)))

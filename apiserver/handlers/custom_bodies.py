@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HEAD = ("kind", "apiversion")
 
 
-def refuse(
+def judge(
     schemas: SchemaSet,
     info: ResourceInfo,
     body: bytes,
@@ -35,8 +35,9 @@ def refuse(
     repeated: tuple[str, ...],
     options: WriteOptions,
     context: RequestContext,
-) -> NoReturn:
-    """Raises 400 or 422. ``body`` is the JSON of what was ``sent``; ``repeated`` are the keys that a YAML repeats."""
+) -> Object:
+    """Raises 400 or 422; only what is to be a status may be of another kind. ``body`` is the JSON of what was ``sent``; ``repeated`` are
+    the keys that a YAML repeats."""
     value = _parsed(body, sent, info.kind)
     said_version = value.get("apiVersion") or ""
     if said_version.count("/") > 1:
@@ -53,6 +54,8 @@ def refuse(
     except json_bodies.DecodeError as error:
         raise scopes.cannot_be_handled(kind, version, info.kind, str(error)) from error
     scopes.tell_strict_errors(repeated + decoded.strict_errors, options, context, kind, version, kind)
+    if said_version == info.api_version and context.info.subresource == "status":
+        return {**decoded.obj, "kind": info.kind}  # of which no more than the status counts
     if said_version != info.api_version:
         message = f"the API version in the data ({said_version}) does not match the expected API version ({info.api_version})"
         raise status.bad_request(message)

@@ -251,7 +251,8 @@ def _custom(
     if decoded is None or decoded.obj.get("kind") != info.kind or decoded.obj.get("apiVersion") != info.api_version:
         from apiserver.handlers import custom_bodies  # only for what is refused
 
-        custom_bodies.refuse(schemas, info, body, sent, repeated, options, context)
+        obj = custom_bodies.judge(schemas, info, body, sent, repeated, options, context)
+        return {**obj, "metadata": dict(obj.get("metadata") or {})}
     tell_strict_errors(repeated + decoded.strict_errors, options, context, info.kind, info.version, info.kind)
     return {**decoded.obj, "metadata": dict(decoded.obj.get("metadata") or {})}
 

@@ -382,7 +382,7 @@ class Store:
             if self._remote:
                 await self.ready((current,))
             old = self.decode(current)
-            self._check_preconditions_of_update(path, name, preconditions, old["metadata"])
+            self._check_preconditions_of_update(write, path, name, preconditions, old["metadata"])
             own_old = self.decode(current)
             new = await self._changed(write, context, name, old, build, own_old, subresource, manages_fields)
             goes = self._goes(new, old)
@@ -401,7 +401,7 @@ class Store:
         while True:
             with as_statuses(self.info, name):
                 if create is not None and await self.storage.get(path) is None:
-                    self._check_preconditions_of_update(path, name, preconditions, {})
+                    self._check_preconditions_of_update(write, path, name, preconditions, {})
                     new = await create({})
                     try:
                         return await self.create(write, namespace, new, manages_fields=manages_fields, by_update=True), True
@@ -517,7 +517,7 @@ class Store:
         except StatusError:  # the webhook does not convert into the version of some manager
             return managers.untracked(old, new)
 
-    def _check_preconditions_of_update(self, path: str, name: str, wanted: Preconditions, found: Object) -> None:
+    def _check_preconditions_of_update(self, write: Write, path: str, name: str, wanted: Preconditions, found: Object) -> None:
         """``found``: the metadata of the object, empty where there is none yet. Raises 409 in the words of upstream's storage."""
         if wanted.uid is not None and wanted.uid != found.get("uid", ""):
             why = f"UID in precondition: {wanted.uid}, UID in object meta: {found.get('uid', '')}"
@@ -528,7 +528,8 @@ class Store:
             )
         else:
             return
-        key = f"/registry/{self.info.storage_prefix}/{path}"
+        # a dry run does not get as far as where the store's own prefix is put in front
+        key = f"{'' if write.dry_run else '/registry'}/{self.info.storage_prefix}/{path}"
         text = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {why}"
         raise status.conflict(self.info.group, self.info.resource, name, text)
 

@@ -8,10 +8,16 @@ import time
 from http.client import HTTPException
 from typing import Any
 
-from tests.custom_objects.definitions import Kind
+from tests.custom_objects.definitions import GROUP, MARKER, Kind
 from tests.differential_writes.client import Answer, Server, Step, differences
 
+WAYS_ASKED = 6
+#: of operations that are none: the library of patches in the server to ask is a later one than that of a release
+_NEWER_LIBRARY = "invalid operation "
+PANICKED = ".the other server panics"
 STORED_AGAIN = ".stored again"
+Form = dict[str, Any]
+
 PANIC = "<connection closed>"
 #: how often a refusal is asked for again, to see whether what it says is an accident
 ASKED_MAX = 30
@@ -26,6 +32,7 @@ _ACCIDENTAL = (
     (re.compile(r"[^ ]*: field not declared in schema$"), "field not declared in schema"),
     (re.compile(r'(patch: Invalid value: |^Invalid value: )"\{.*\}"(: .*)$', re.DOTALL), r"\1<object>\2"),
 )
+_AGE = re.compile("[0-9]+[smh]").fullmatch
 _VERSION = re.compile(r'(resourceVersion\\*":\\*")\d+')
 _NO_UID = "123e4567-"
 _UNKNOWN = "field not declared in schema"
@@ -38,6 +45,8 @@ class Compared(Server):
     def normal(self, value: Any, key: str = "") -> Any:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             return float(value)  # Go writes large floats without an exponent
+        if key == "cells" and isinstance(value, list):
+            value = ["<age>" if isinstance(cell, str) and _AGE(cell) else cell for cell in value]
         found = super().normal(value, key)
         if isinstance(found, dict) and isinstance(found.get("metadata"), dict):
             if "items" in found or "rows" in found:
@@ -72,14 +81,22 @@ def causes(answer: Any) -> list[Any]:
     return found
 
 
-def compare(step: Step, ours: Compared, theirs: Compared) -> list[str]:
+def compare(step: Step, ours: Compared, theirs: Compared, ways: list[Form] | None = None) -> list[str]:
     """The lines in which the answers differ. What the other server refuses now in one way and now in another, since it goes along a Go
-    map, is no difference where one of the ways is ours."""
+    map, is no difference where one of the ways is ours; ``ways`` gets some of them."""
     before = dict(theirs.last)
     here, there = ours.run(step), theirs.run(step)
     if there.body == PANIC:
-        return []
+        return [PANICKED]
     found = _differences(here, there)
+    if found and there.code == 400 and str(there.raw.get("message", "")).startswith(_NEWER_LIBRARY):
+        return [PANICKED]
+    if ways is not None:
+        ways.append(form(there))
+        for _ in range(WAYS_ASKED if there.code >= 400 else 0):
+            theirs.last = dict(before)
+            if (way := form(theirs.run(step))) not in ways:
+                ways.append(way)
     if not found and (len(causes(there.raw)) < 2 or _in_form(here.raw) == _in_form(there.raw)):
         return []
     if there.code < 400:
@@ -96,11 +113,12 @@ def compare(step: Step, ours: Compared, theirs: Compared) -> list[str]:
     return found or [f".order: here {_in_form(here.raw)}, there {_in_form(there.raw)}"]
 
 
+def form(answer: Answer) -> Form:
+    return {"code": answer.code, "body": answer.body, "warnings": answer.warnings}
+
+
 def _differences(here: Answer, there: Answer) -> list[str]:
-    return differences(
-        {"code": here.code, "body": here.body, "warnings": here.warnings},
-        {"code": there.code, "body": there.body, "warnings": there.warnings},
-    )
+    return differences(form(here), form(there))
 
 
 def _in_form(answer: Any) -> str:
@@ -119,3 +137,27 @@ def define(server: Server, kind: Kind) -> int:
         assert time.monotonic() < until, f"{kind.plural} is not served"
         time.sleep(0.1)
     return 201
+
+
+def tighten(server: Server, kind: Kind) -> bool:
+    """Whether the definition that is there became this one, which is in use then."""
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind.plural}.{GROUP}"
+    _, found, _ = server.raw("GET", path)
+    found["spec"]["versions"] = kind.definition()["spec"]["versions"]
+    code, body, _ = server.raw("PUT", path, found)
+    if code != 200:
+        print(kind.plural, code, json.dumps(body)[:300])
+        return False
+    until = time.monotonic() + 30
+    while not is_tight(server.raw("POST", kind.path() + "?dryRun=All", probe(kind))[1]):
+        assert time.monotonic() < until, f"{kind.plural} does not become strict"
+        time.sleep(0.05)
+    return True
+
+
+def probe(kind: Kind) -> dict[str, Any]:
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind.kind, "metadata": {"name": "probe"}, MARKER: "loose"}
+
+
+def is_tight(answer: Any) -> bool:
+    return any(cause["field"] == MARKER for cause in causes(answer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +18,15 @@ from tests.custom_objects.schemas import (
     entries,
     keyed,
     listed,
+    loosened,
     obj,
+    random_schema,
     ruled,
 )
 
 GROUP = "custom.demo.test"
+#: a field of kinds that become strict, which tells whether they have
+MARKER = "marker"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,3 +291,20 @@ KINDS: tuple[Kind, ...] = (
         },
     ),
 )
+
+
+def random_kind(seed: int) -> Kind:
+    """One with a random schema, which a server may refuse."""
+    source = random.Random(f"schema {seed}")
+    return Kind(plural=f"random{seed}s", schemas={"v1": obj({"spec": random_schema(source), "status": random_schema(source, 1)})})
+
+
+def kind_to_tighten(seed: int) -> tuple[Kind, Kind]:
+    """A kind whose schema says nothing of values, and what it is to become."""
+    source = random.Random(f"tighten {seed}")
+    spec = source.choice((_VALUES, _RULES, _LISTS, _FORMS, _DEFAULTS, _EMBEDDED, random_schema(source), random_schema(source)))
+    schema = _whole(spec)
+    schema["properties"] |= {MARKER: {**TEXT, "enum": ["tight"]}}
+    more = source.choice((STATUS, {}))
+    plural = f"ratchet{seed}s"
+    return Kind(plural=plural, schemas={"v1": loosened(schema)}, more=more), Kind(plural=plural, schemas={"v1": schema}, more=more)

@@ -39,7 +39,11 @@ class Requests:
             steps.append(self.any())
         return steps
 
-    def any(self) -> Step:
+    def updates(self, count: int) -> list[Step]:
+        """Of an object that is there."""
+        return [self.any(create=0, delete=0, collection=0, list=0, odd=0) for _ in range(count)]
+
+    def any(self, **weights: int) -> Step:
         kinds = {
             "create": 10,
             "put": 14,
@@ -53,7 +57,7 @@ class Requests:
             "get": 4,
             "list": 3,
             "odd": 2,
-        }
+        } | weights
         chosen = self.source.choices(tuple(kinds), weights=tuple(kinds.values()))[0]
         return getattr(self, chosen)()  # type: ignore[no-any-return]
 

@@ -88,13 +88,14 @@ def random_schema(source: random.Random, depth: int = 3) -> Schema:
 
 
 def _constraint(source: random.Random, of: Schema) -> Schema:
-    return {
-        "string": lambda: source.choice(({"minLength": 2}, {"pattern": source.choice(PATTERNS)}, {"enum": ["a", "b"]}, {"maxLength": 1})),
-        "integer": lambda: source.choice(({"minimum": 2}, {"maximum": 5}, {"enum": [1, 2]}, {"multipleOf": 2})),
-        "number": lambda: source.choice(({"minimum": 0.5}, {"maximum": 5}, {"multipleOf": 0.5}, {"enum": [1, 1.5]})),
-        "array": lambda: source.choice(({"minItems": 1}, {"maxItems": 1})),
-        "object": lambda: source.choice(({"minProperties": 1}, {"maxProperties": 1})),
-    }.get(of.get("type", ""), lambda: {})()
+    choices: dict[str, list[Schema]] = {
+        "string": [{"minLength": 2}, {"pattern": source.choice(PATTERNS)}, {"enum": ["a", "b"]}, {"maxLength": 1}],
+        "integer": [{"minimum": 2}, {"maximum": 5}, {"enum": [1, 2]}, {"multipleOf": 2}],
+        "number": [{"minimum": 0.5}, {"maximum": 5}, {"multipleOf": 0.5}, {"enum": [1, 1.5]}],
+        "array": [{"minItems": 1}, {"maxItems": 1}],
+        "object": [{"minProperties": 1}, {"maxProperties": 1}],
+    }
+    return source.choice(choices.get(of.get("type", ""), [{}]))
 
 
 def _random(source: random.Random, depth: int) -> Schema:
@@ -162,4 +163,41 @@ def _of_kind(source: random.Random, kind: str, depth: int) -> Schema:
         made[low] = source.randint(0, 2)
     if source.random() < 0.2:
         made[high] = source.randint(1, 3)
+    return made
+
+
+_CONSTRAINTS = frozenset(
+    (
+        *(
+            "minLength",
+            "maxLength",
+            "pattern",
+            "format",
+            "enum",
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "multipleOf",
+        ),
+        *("minItems", "maxItems", "minProperties", "maxProperties", "anyOf", "oneOf", "allOf", "not", "x-kubernetes-validations"),
+        *("required", "default", "nullable"),
+    )
+)
+_KEYED = frozenset(("required", "default"))
+
+
+def loosened(schema: Schema, *, keyed: bool = False) -> Schema:
+    """The same types with nothing said of values, but for what the items of keyed lists need."""
+    made: Schema = {}
+    for name, said in schema.items():
+        if name in _CONSTRAINTS and not (keyed and name in _KEYED):
+            continue
+        if name == "properties":
+            said = {field: loosened(sub, keyed=keyed) for field, sub in said.items()}
+        elif name == "items":
+            said = loosened(said, keyed=schema.get("x-kubernetes-list-type") == "map")
+        elif name == "additionalProperties":
+            said = loosened(said)
+        made[name] = said
     return made

@@ -91,13 +91,21 @@ class Server:
             return response.status, text.decode(errors="replace"), warnings
 
     def run(self, step: Step) -> Answer:
+        path, body = self.filled(step)
+        return self.answer(*self.raw(step.method, path, body, step.type, step.agent, step.accept))
+
+    def filled(self, step: Step) -> tuple[str, str | None]:
+        """The path with the query, and the body."""
         path = self._filled(step.path)
         if step.query:
             path += "?" + self._filled(step.query)
         body = step.body
         if body is not None:
             body = self._filled(body if isinstance(body, str) else json.dumps(body))
-        code, found, warnings = self.raw(step.method, path, body, step.type, step.agent, step.accept)
+        return path, body
+
+    def answer(self, code: int, found: Any, warnings: list[str]) -> Answer:
+        """In normal form; what it shows of an object is what the next step speaks of."""
         if isinstance(found, dict) and isinstance(found.get("metadata"), dict) and found["metadata"].get("uid"):
             self.last = {"rv": found["metadata"].get("resourceVersion") or self.last["rv"], "uid": found["metadata"]["uid"]}
         return Answer(code, self.normal(found), [self._text(w) for w in warnings], found)
