@@ -25,6 +25,7 @@ from apiserver.admission import configuration as admission_configuration
 from apiserver.admission.build import build_admission_chain
 from apiserver.admission.configuration import AdmissionConfiguration
 from apiserver.admission.looking_again import LookingAgain
+from apiserver.admission.metrics import AdmissionMetrics
 from apiserver.admission.policies.metrics import PolicyMetrics
 from apiserver.admission.policies.source import PolicyServices
 from apiserver.aggregation.aggregator import Aggregator
@@ -141,6 +142,7 @@ class ApiServer:
         self.env.authorize_create = CreateAuthorization(self.access.authorizer)
         served = ServedObjects(self.registry, self.schemas)
         self.policy_metrics = PolicyMetrics()
+        self.admission_metrics = AdmissionMetrics()
         self.webhooks = WebhookCalls(self.access.cached, config.service_addresses(), source)
         self.env.call_webhook = self.webhooks.call
         admission = build_admission_chain(
@@ -149,13 +151,16 @@ class ApiServer:
             self.access.rbac,
             QuotaStatus(self.registry),
             source,
-            RegistryWebhooks(self.registry, self.schemas, self.access.cached, served, self.webhooks, source),
+            RegistryWebhooks(
+                self.registry, self.schemas, self.access.cached, served, self.webhooks, source, self.admission_metrics.webhooks
+            ),
             enable=config.enable_admission_plugins,
             optional=self._optional_admission(served) if config.enable_admission_plugins else None,
             disable=config.disable_admission_plugins,
             configuration=self._admission_configuration(),
             policies=PolicyServices(objects=self.access.cached, served=served, minor=self.table.minor, metrics=self.policy_metrics),
         )
+        admission.metrics = self.admission_metrics
         self.env.admission = LookingAgain(admission, self.objects.source.catch_up)
         #: with --read-only none: nobody else is spoken to
         self.aggregator: Aggregator | None = None
@@ -325,7 +330,8 @@ class ApiServer:
         exposers = (
             *(self.metrics.expose, self._expose_audit, self._expose_store, self._expose_certificates, self._expose_aggregation),
             self.access.metrics.expose,
-            *(self.policy_metrics.expose, cel_durations.expose),
+            *(self.policy_metrics.expose, cel_durations.expose, self.admission_metrics.expose),
+            self.env.conversion_metrics.expose,
         )
         app.include_router(metrics.router(exposers))
         path_index.install(app, self.table, self.health.paths())

@@ -6,10 +6,16 @@ follows from operation, resource and subresource alone, so it is found once for 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from apiserver.admission.interfaces import AdmissionAttributes, AdmissionPlugin, Operation
 from apiserver.admission.plugin import Plugin
+from apiserver.machinery.status import StatusError
+
+if TYPE_CHECKING:
+    from apiserver.admission.metrics import AdmissionMetrics
 
 #: kube-apiserver's order. What creates or refuses on behalf of others stands at the end: quota must see the object as it will be
 PLUGIN_ORDER = (
@@ -73,6 +79,8 @@ OPTIONAL_PLUGINS = frozenset(
 )
 DEFAULT_PLUGINS = frozenset(PLUGIN_ORDER) - OPTIONAL_PLUGINS
 
+_ADMIT, _VALIDATE = "admit", "validate"
+
 _Key = tuple[Operation, str, str, str]
 
 
@@ -81,6 +89,8 @@ class AdmissionChain:
         self._plugins = tuple(plugins)
         self._admitting: dict[_Key, tuple[AdmissionPlugin, ...]] = {}
         self._validating: dict[_Key, tuple[AdmissionPlugin, ...]] = {}
+        #: None: nothing is measured
+        self.metrics: AdmissionMetrics | None = None
 
     @property
     def plugin_names(self) -> tuple[str, ...]:
@@ -89,19 +99,47 @@ class AdmissionChain:
     async def admit(self, attributes: AdmissionAttributes) -> None:
         """Let the plugins change ``attributes.object``. Raises StatusError of the first that refuses."""
         attributes.reinvocation = None
-        concerned = self._concerned(self._admitting, attributes, "admit")
-        for plugin in concerned:
-            await plugin.admit(attributes)
-        if attributes.reinvocation is not None and attributes.reinvocation.wanted:
-            # what a webhook put in is seen by everybody: once more, and no further
-            attributes.reinvocation.second = True
-            for plugin in concerned:
-                await plugin.admit(attributes)
+        concerned = self._concerned(self._admitting, attributes, _ADMIT)
+        began, rejected = time.perf_counter(), "true"
+        try:
+            await self._run(concerned, _ADMIT, attributes)
+            if attributes.reinvocation is not None and attributes.reinvocation.wanted:
+                # what a webhook put in is seen by everybody: once more, and no further
+                attributes.reinvocation.second = True
+                await self._run(concerned, _ADMIT, attributes)
+            rejected = "false"
+        finally:
+            self._step_done(began, _ADMIT, attributes, rejected)
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
         """Let the plugins judge the finished object. Raises StatusError of the first that refuses."""
-        for plugin in self._concerned(self._validating, attributes, "validate"):
-            await plugin.validate(attributes)
+        began, rejected = time.perf_counter(), "true"
+        try:
+            await self._run(self._concerned(self._validating, attributes, _VALIDATE), _VALIDATE, attributes)
+            rejected = "false"
+        finally:
+            self._step_done(began, _VALIDATE, attributes, rejected)
+
+    async def _run(self, plugins: Sequence[AdmissionPlugin], step: str, attributes: AdmissionAttributes) -> None:
+        """Each plugin's step, measured. Time is looked at once between two of them."""
+        metrics = self.metrics
+        operation = attributes.operation.value
+        began = time.perf_counter()
+        for plugin in plugins:
+            try:
+                await (plugin.admit(attributes) if step == _ADMIT else plugin.validate(attributes))
+            except StatusError:
+                if metrics is not None:
+                    metrics.controllers.observe(time.perf_counter() - began, plugin.name, step, operation, "true")
+                raise
+            if metrics is not None:
+                now = time.perf_counter()
+                metrics.controllers.observe(now - began, plugin.name, step, operation, "false")
+                began = now
+
+    def _step_done(self, began: float, step: str, attributes: AdmissionAttributes, rejected: str) -> None:
+        if self.metrics is not None:
+            self.metrics.steps.observe(time.perf_counter() - began, step, attributes.operation.value, rejected)
 
     def _concerned(
         self, known: dict[_Key, tuple[AdmissionPlugin, ...]], attributes: AdmissionAttributes, method: str

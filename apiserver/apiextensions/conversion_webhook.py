@@ -9,6 +9,7 @@ its content, so that reading an object again costs no call.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 #: POST of JSON to what a ``clientConfig`` names, within seconds. Raises an exception whose text says why there was no answer.
 Call = Callable[[Mapping[str, Any], bytes, float], Awaitable[bytes]]
+
+#: Of a call: the definition's name, the versions before and after, seconds, and the type of the failure ("": none).
+Called = Callable[[str, str, str, float, str], None]
+
+_INVALID = "conversion_webhook_invalid_converted_object_failure"
 
 #: of one call; kube-apiserver sets none beside the request's own, which lasts a minute
 TIMEOUT_SECONDS = 30.0
@@ -46,9 +52,17 @@ class NeedsConversionError(StatusError):
         self.api_version = api_version
 
 
-def failed(obj: Object, why: str) -> StatusError:
+class ConversionFailedError(StatusError):
+    """500. ``failure`` is the type that metrics tell."""
+
+    def __init__(self, message: str, failure: str = "conversion_webhook_call_failure") -> None:
+        super().__init__(status.failure(500, "", message))
+        self.failure = failure
+
+
+def failed(obj: Object, why: str, failure: str = "call_failure") -> ConversionFailedError:
     """500, as kube-apiserver words it."""
-    return StatusError(status.failure(500, "", f"conversion webhook for {gvk(obj)} {why}"))
+    return ConversionFailedError(f"conversion webhook for {gvk(obj)} {why}", f"conversion_webhook_{failure}")
 
 
 def gvk(obj: Object) -> str:
@@ -71,11 +85,26 @@ class Converted:
             raise NeedsConversionError(self, obj, api_version)
         return orjson.loads(found)  # type: ignore[no-any-return]
 
-    async def convert(self, originals: Sequence[Object], api_version: str, call: Call, new_uid: Callable[[], str]) -> None:
+    async def convert(
+        self,
+        originals: Sequence[Object],
+        api_version: str,
+        call: Call,
+        new_uid: Callable[[], str],
+        called: Called = lambda definition, before, after, seconds, failure: None,
+    ) -> None:
         """Have the webhook convert objects, and keep what it made of them. Raises StatusError."""
         said = objects.get(self._definition.decode(), "spec", "conversion", "webhook", default={})
         for batch in _batches(originals):
-            converted = await _asked(said, batch, api_version, call, new_uid())
+            began, failure = time.perf_counter(), ""
+            try:
+                converted = await _asked(said, batch, api_version, call, new_uid())
+            except ConversionFailedError as error:
+                failure = error.failure
+                raise
+            finally:
+                versions = [objects.group_version(one)[1] for one in (str(batch[0].get("apiVersion") or ""), api_version)]
+                called(self._definition.name, versions[0], versions[1], time.perf_counter() - began, failure)
             for original, made in zip(batch, converted, strict=True):
                 self._keep(_key(original, api_version), orjson.dumps(made))
 
@@ -113,17 +142,19 @@ async def _asked(said: Mapping[str, Any], batch: Sequence[Object], api_version: 
         version, body = request(said.get("conversionReviewVersions") or (), uid, batch, api_version)
         answer = await call(said.get("clientConfig") or {}, body, TIMEOUT_SECONDS)
         converted = read(answer, version, uid)
-    except (CallError, ConversionError) as error:
+    except CallError as error:
         raise failed(first, f"failed: {error}") from error
+    except ConversionError as error:
+        raise failed(first, f"failed: {error}", "malformed_response_failure") from error
     if len(converted) != len(batch):
-        raise failed(first, f"returned {len(converted)} objects, expected {len(batch)}")
+        raise failed(first, f"returned {len(converted)} objects, expected {len(batch)}", "partial_response_failure")
     found = []
     for position, (original, made) in enumerate(zip(batch, converted, strict=True)):
         try:
             found.append(check(original, made, api_version))
         except ConversionError as error:
             if not error.what:
-                raise StatusError(status.failure(500, "", str(error))) from error
+                raise ConversionFailedError(str(error), _INVALID) from error
             place = "" if error.of_the_object else f" at index {position}"
-            raise failed(original, f"returned invalid {error.what}{place}: {error}") from error
+            raise failed(original, f"returned invalid {error.what}{place}: {error}", "invalid_converted_object_failure") from error
     return found

@@ -14,6 +14,7 @@ from apiserver.authorization.authorizer import Authorizer
 from apiserver.machinery import release
 from apiserver.machinery.objects import Object
 from apiserver.objectstore.kv_object_storage import KvObjectStorage
+from apiserver.registry.conversion_metrics import ConversionMetrics
 from apiserver.resources.resource_info import ResourceInfo
 
 T = TypeVar("T")
@@ -90,6 +91,7 @@ class Environment:
     drop_unserved: Callable[[ResourceInfo, Object], None] | None = None
     #: POST of JSON to what the ``clientConfig`` of a conversion webhook names, within seconds
     call_webhook: Callable[[Mapping[str, Any], bytes, float], Awaitable[bytes]] | None = None
+    conversion_metrics: ConversionMetrics = field(default_factory=ConversionMetrics)
     #: the schemas of the served Kubernetes, a ``SchemaSet``, for definitions of custom resources
     schemas: Any = None
     #: of Kubernetes 1.x whose rules hold for what is written

@@ -51,4 +51,10 @@ async def _convert(env: Environment, needs: Sequence[NeedsConversionError]) -> N
     first = needs[0]
     if env.call_webhook is None:
         raise failed(first.obj, "failed: this server does not call conversion webhooks")
-    await first.converted.convert([need.obj for need in needs], first.api_version, env.call_webhook, lambda: names.new_uid(env.random))
+    await first.converted.convert(
+        [need.obj for need in needs],
+        first.api_version,
+        env.call_webhook,
+        lambda: names.new_uid(env.random),
+        env.conversion_metrics.called,
+    )

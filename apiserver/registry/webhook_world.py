@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from apiserver.admission import rule_matching
 from apiserver.admission.interfaces import AdmissionAttributes
+from apiserver.admission.metrics import WebhookMetrics
 from apiserver.admission.webhooks.world import ConditionError, Conditions
 from apiserver.long_runs import patiently
 from apiserver.machinery import names
@@ -64,8 +65,10 @@ class RegistryWebhooks:
         served: ServedObjects,
         calls: WebhookCalls,
         source: random.Random,
+        metrics: WebhookMetrics | None = None,
     ) -> None:
         self.getter = cached
+        self.metrics = metrics or WebhookMetrics()
         self._registry = registry
         self._schemas = schemas
         self._served = served

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from apiserver.admission.interfaces import AdmissionAttributes
+from apiserver.admission.metrics import WebhookMetrics
 from apiserver.admission.webhooks.world import Conditions
 from apiserver.machinery import objects
 from apiserver.machinery.objects import Object
@@ -29,6 +30,7 @@ class FakeWebhookWorld:
 
     def __init__(self, getter: FakeObjects | None = None) -> None:
         self.getter = getter or FakeObjects()
+        self.metrics = WebhookMetrics()
         self.generation = 0
         self.answers: dict[str, Answer] = {}
         self.asked: list[tuple[str, dict[str, Any]]] = []

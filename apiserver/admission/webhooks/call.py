@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
+from apiserver.admission import metrics
 from apiserver.admission.interfaces import AdmissionAttributes
 from apiserver.admission.webhooks import review
 from apiserver.admission.webhooks.hooks import Hook
@@ -25,10 +29,16 @@ _STATUS_FIELDS: dict[str, type] = {"status": str, "message": str, "reason": str,
 
 
 class HookFailedError(Exception):
-    """The webhook could not be called, or did not answer what was asked: whether that counts is the failure policy's matter."""
+    """The webhook could not be called, or did not answer what was asked: whether that counts is the failure policy's matter. ``code``:
+    of its answer, 503 where there is none."""
 
-    def __init__(self, hook: Hook, why: str) -> None:
+    def __init__(self, hook: Hook, why: str, code: int = 503) -> None:
         super().__init__(f'failed calling webhook "{hook.name}": {why}')
+        self.code = code
+
+
+class DeniedError(StatusError):
+    """What a webhook refuses, as it said."""
 
 
 async def call(
@@ -47,14 +57,14 @@ async def call(
         raise status.bad_request(f'admission webhook "{hook.name}" does not support dry run')
     if not hook.review_version:
         why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
-        raise HookFailedError(hook, f"could not create admission objects: {why}")
+        raise HookFailedError(hook, f"could not create admission objects: {why}", 400)
     uid = world.new_uid()
     question = review.request(hook.review_version, uid, attributes, seen, new, old)
     try:
         body = await world.call(hook.client_config, question, hook.timeout_seconds, hook.users)
         answer = review.read(body, hook.review_version, uid, mutating=mutating)
     except CallError as error:
-        raise HookFailedError(hook, f"failed to call webhook: {error}") from error
+        raise HookFailedError(hook, f"failed to call webhook: {error}", error.code) from error
     except AnswerError as error:
         raise HookFailedError(hook, str(error)) from error
     for key, value in answer.audit_annotations.items():
@@ -62,7 +72,7 @@ async def call(
     for text in answer.warnings:
         attributes.warnings.append(text)
     if not answer.allowed:
-        raise StatusError(denial(hook.name, answer.result or {}))
+        raise DeniedError(denial(hook.name, answer.result or {}))
     return answer
 
 
@@ -81,6 +91,26 @@ def denial(name: str, result: dict[str, Any]) -> Object:
     if said.get("status", "Success") not in ("", "Success"):
         found["status"] = said["status"]
     return found
+
+
+@contextlib.contextmanager
+def counted(hook: Hook, attributes: AdmissionAttributes, world: WebhookWorld, type: str) -> Iterator[None]:
+    """Around a call and what its answer does."""
+    began, operation, counts = time.perf_counter(), attributes.operation.value, world.metrics
+    try:
+        yield
+    except HookFailedError as error:
+        counts.called(hook.name, type, operation, began, error.code, "" if hook.ignores_failures else metrics.CALLING_ERROR)
+        if hook.ignores_failures:
+            counts.failed_open.observe(0.0, hook.name, type)
+        raise
+    except DeniedError as error:
+        counts.called(hook.name, type, operation, began, error.code, metrics.NO_ERROR)
+        raise
+    except StatusError:
+        counts.called(hook.name, type, operation, began, 0, metrics.INTERNAL_ERROR)
+        raise
+    counts.called(hook.name, type, operation, began, 200)
 
 
 def encoded(obj: Object | None) -> bytes | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from apiserver.admission import metrics
 from apiserver.admission.interfaces import AdmissionAttributes, Reinvocation
 from apiserver.admission.webhooks import call, review
 from apiserver.admission.webhooks.call import HookFailedError
@@ -79,7 +80,8 @@ class _Running:
         place = f"round_{int(self._reinvocation.second)}_index_{position}"
         changed = False
         try:
-            changed = await self._call(hook, place)
+            with call.counted(hook, self._attributes, self._world, metrics.ADMIT):
+                changed = await self._call(hook, place)
         except HookFailedError as error:
             if not hook.ignores_failures:
                 raise call.failed_closed(error) from error

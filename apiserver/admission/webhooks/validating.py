@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from apiserver.admission import metrics
 from apiserver.admission.interfaces import AdmissionAttributes
 from apiserver.admission.webhooks import call
 from apiserver.admission.webhooks.call import HookFailedError
@@ -53,7 +54,8 @@ async def dispatch(hooks: Sequence[Hook], attributes: AdmissionAttributes, world
 async def _asked(hook: Hook, seen: _Seen, position: int, attributes: AdmissionAttributes, world: WebhookWorld) -> StatusError | None:
     """The refusal that comes of one webhook."""
     try:
-        await call.call(hook, attributes, seen.attributes, seen.new, seen.old, world, mutating=False)
+        with call.counted(hook, attributes, world, metrics.VALIDATING):
+            await call.call(hook, attributes, seen.attributes, seen.new, seen.old, world, mutating=False)
     except HookFailedError as error:
         if not hook.ignores_failures:
             return call.failed_closed(error)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from apiserver.admission.interfaces import AdmissionAttributes, ObjectGetter
+from apiserver.admission.metrics import WebhookMetrics
 from apiserver.machinery.objects import Object
 from apiserver.outbound.kubeconfig import Users
 from apiserver.resources.resource_info import ResourceInfo
@@ -20,6 +21,9 @@ class ConditionError(Exception):
 
 
 class WebhookWorld(Protocol):
+    @property
+    def metrics(self) -> WebhookMetrics: ...
+
     @property
     def getter(self) -> ObjectGetter: ...
 
