@@ -75,7 +75,7 @@ def build_admission_chain(
     minor = policies.minor if policies is not None else LAST_MINOR
     makers: dict[str, Callable[[], AdmissionPlugin]] = {
         "NamespaceLifecycle": lambda: NamespaceLifecycle(getter),
-        "LimitRanger": lambda: LimitRanger(getter),
+        "LimitRanger": lambda: LimitRanger(getter, minor),
         "ServiceAccount": lambda: ServiceAccount(getter, source),
         "NodeRestriction": lambda: NodeRestriction(getter, authorizer, minor),
         "TaintNodesByCondition": TaintNodesByCondition,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
@@ -9,7 +10,11 @@ from apiserver.admission.interfaces import AdmissionAttributes, ObjectGetter, Op
 from apiserver.admission.plugin import POD, Plugin, forbidden, joined, new_object
 from apiserver.machinery import objects, quantity
 from apiserver.machinery.quantity import Quantity
+from apiserver.machinery.quota.evaluators import spec_amounts
+from apiserver.resources.facts import LAST_MINOR
 
+#: the minor since which pods are summed up as the scheduler and quotas do it
+SUMS_SINCE = 28
 ANNOTATION = "kubernetes.io/limit-ranger"
 
 Amounts: TypeAlias = dict[str, Quantity]
@@ -19,22 +24,24 @@ class LimitRanger(Plugin):
     name = "LimitRanger"
     operations = frozenset((Operation.CREATE, Operation.UPDATE))
     resources = frozenset((POD, ("", "persistentvolumeclaims")))
+    subresources = frozenset(("", "resize"))
 
-    def __init__(self, getter: ObjectGetter) -> None:
+    def __init__(self, getter: ObjectGetter, minor: int = LAST_MINOR) -> None:
+        """``minor``: the served Kubernetes version, which says how pods are summed up."""
         self._getter = getter
+        self._sums_all = minor >= SUMS_SINCE
 
     async def admit(self, attributes: AdmissionAttributes) -> None:
-        if attributes.info.resource != "pods" or attributes.operation is not Operation.CREATE:
+        if attributes.info.resource != "pods" or not _changes_containers(attributes):
             return
         for limit_range in self._limit_ranges(attributes):
             _set_defaults(new_object(attributes), limit_range)
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
         if attributes.info.resource == "pods":
-            # what a running pod has cannot change, so only new pods are looked at
-            if attributes.operation is not Operation.CREATE:
+            if not _changes_containers(attributes):
                 return
-            check: Callable[[objects.Object, dict[str, Any]], list[str]] = pod_errors
+            check: Callable[[objects.Object, dict[str, Any]], list[str]] = functools.partial(pod_errors, sums_all=self._sums_all)
         else:
             check = claim_errors
         if attributes.old_object is not None and objects.is_being_deleted(attributes.old_object):
@@ -45,6 +52,11 @@ class LimitRanger(Plugin):
 
     def _limit_ranges(self, attributes: AdmissionAttributes) -> list[objects.Object]:
         return sorted(self._getter.list("", "limitranges", attributes.namespace), key=objects.name)
+
+
+def _changes_containers(attributes: AdmissionAttributes) -> bool:
+    """What a running pod has changes by a resize alone."""
+    return attributes.operation is Operation.CREATE if not attributes.subresource else attributes.operation is Operation.UPDATE
 
 
 def _limits(limit_range: objects.Object, kind: str) -> list[dict[str, Any]]:
@@ -74,8 +86,9 @@ def _set_defaults(pod: objects.Object, limit_range: objects.Object) -> None:
         metadata["annotations"] = {**(metadata.get("annotations") or {}), ANNOTATION: "LimitRanger plugin set: " + "; ".join(notes)}
 
 
-def pod_errors(pod: objects.Object, limit_range: objects.Object) -> list[str]:
-    """What in a pod breaks a LimitRange, in the order of its items."""
+def pod_errors(pod: objects.Object, limit_range: objects.Object, *, sums_all: bool = True) -> list[str]:
+    """What in a pod breaks a LimitRange, in the order of its items. ``sums_all``: a pod asks for what its containers ask for together,
+    sidecars and its own word included; else only for that of which each of them says something."""
     errors: list[str] = []
     spec = pod.get("spec") or {}
     for limit in objects.get(limit_range, "spec", "limits", default=()):
@@ -85,7 +98,8 @@ def pod_errors(pod: objects.Object, limit_range: objects.Object) -> list[str]:
                 for container in spec.get(field) or ():
                     errors += _errors(kind, limit, _amounts(container, "requests"), _amounts(container, "limits"))
         elif kind == "Pod":
-            errors += _errors(kind, limit, _pod_amounts(pod, "requests"), _pod_amounts(pod, "limits"))
+            whole = (spec_amounts(spec, part) if sums_all else _pod_amounts(pod, part) for part in ("requests", "limits"))
+            errors += _errors(kind, limit, *whole)
     return errors
 
 

@@ -45,6 +45,8 @@ class PodSecurity(Plugin):
         self._configuration = configuration
         self._minor = minor
         self._defaults = Policy(**configuration.defaults)
+        exempt = configuration.usernames or configuration.namespaces
+        self._is_plain = self._defaults.asks_nothing() and not exempt
 
     def handles(self, operation: Operation, info: ResourceInfo, subresource: str) -> bool:
         if not super().handles(operation, info, subresource):
@@ -57,11 +59,17 @@ class PodSecurity(Plugin):
             self._check_namespace(attributes)
             return
         exempt = self._configuration
+        namespace = self._getter.get("", "namespaces", "", attributes.namespace)
+        labels = objects.labels(namespace) if namespace is not None else {}
+        if self._is_plain and not any(label.startswith(policy.PREFIX) for label in labels):
+            # nearly all namespaces: nothing is asked, and nobody is exempt from it
+            if key == POD:
+                attributes.annotate(f"{policy.PREFIX}enforce-policy", "privileged:latest")
+            return
         if attributes.namespace in exempt.namespaces or attributes.user.name in exempt.usernames:
             attributes.annotate(f"{policy.PREFIX}exempt", "namespace" if attributes.namespace in exempt.namespaces else "user")
             return
-        namespace = self._getter.get("", "namespaces", "", attributes.namespace)
-        found, errors = policy.policy_of(objects.labels(namespace) if namespace is not None else {}, self._defaults)
+        found, errors = policy.policy_of(labels, self._defaults)
         if not errors and found.asks_nothing():
             if key == POD:
                 attributes.annotate(f"{policy.PREFIX}enforce-policy", "privileged:latest")

@@ -241,24 +241,29 @@ def pod_amounts(pod: objects.Object) -> tuple[Amounts, Amounts]:
     states = {c.get("name"): c for field in ("initContainerStatuses", "containerStatuses") for c in status.get(field) or ()}
     totals: list[Amounts] = []
     for part in ("requests", "limits"):
-        running: Amounts = {}
-        for container in spec.get("containers") or ():
-            running = add(running, _container_amounts(container, states, part))
-        sidecars: Amounts = {}
-        starting: Amounts = {}
-        for container in spec.get("initContainers") or ():
-            own = _container_amounts(container, states, part)
-            if container.get("restartPolicy") == "Always":
-                running, sidecars = add(running, own), add(sidecars, own)
-                starting = maximum(starting, sidecars)
-            else:
-                starting = maximum(starting, add(sidecars, own))
-        total = maximum(running, starting)
-        total |= parsed(objects.get(spec, "resources", part, default={}))
+        total = spec_amounts(spec, part, states)
         overhead = parsed(spec.get("overhead"))
         # an overhead bounds nothing where no container is bounded
         totals.append(add(total, overhead if part == "requests" else {n: a for n, a in overhead.items() if n in total}))
     return totals[0], totals[1]
+
+
+def spec_amounts(spec: Mapping[str, Any], part: str, states: Mapping[Any, Any] | None = None) -> Amounts:
+    """The ``requests`` or ``limits`` of a pod without its overhead; ``states``: of its containers by name, where they count too."""
+    states = states or {}
+    running: Amounts = {}
+    for container in spec.get("containers") or ():
+        running = add(running, _container_amounts(container, states, part))
+    sidecars: Amounts = {}
+    starting: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        own = _container_amounts(container, states, part)
+        if container.get("restartPolicy") == "Always":
+            running, sidecars = add(running, own), add(sidecars, own)
+            starting = maximum(starting, sidecars)
+        else:
+            starting = maximum(starting, add(sidecars, own))
+    return maximum(running, starting) | parsed(objects.get(spec, "resources", part, default={}))
 
 
 def _container_amounts(container: Mapping[str, Any], states: Mapping[Any, Any], part: str) -> Amounts:

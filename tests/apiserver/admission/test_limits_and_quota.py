@@ -80,6 +80,30 @@ async def test_claims_are_bounded(size: str, why: str) -> None:
     assert caught.value.message == f'persistentvolumeclaims "c" is forbidden: {why}'
 
 
+@pytest.mark.parametrize(("minor", "told"), [(27, ""), (28, "maximum cpu usage per Pod is 1, but limit is 1200m")])
+async def test_a_pod_is_bounded_by_the_sum_of_its_containers_and_sidecars(minor: int, told: str) -> None:
+    world = FakeObjects()
+    world.add("", "limitranges", "a", "ns", spec={"limits": [{"type": "Pod", "max": {"cpu": "1"}}]})
+    sidecar = {**container("s", limits={"cpu": "400m"}), "restartPolicy": "Always"}
+    made = pod(containers=[container(limits={"cpu": "800m"})], initContainers=[sidecar])
+    try:
+        await run(LimitRanger(world, minor), request("pods", made))
+        found = ""
+    except StatusError as error:
+        found = error.message
+    assert found == (f'pods "a" is forbidden: {told}' if told else "")
+
+
+async def test_a_pod_is_bounded_when_it_is_resized() -> None:
+    small, big = (pod(containers=[container(requests={"cpu": cpu}, limits={"cpu": cpu})]) for cpu in ("500m", "2"))
+    plugin = limit_range({"type": "Container", "max": {"cpu": "1"}})
+    await run(plugin, request("pods", big, small))
+    await run(plugin, request("pods", small, big, subresource="resize"))
+    with pytest.raises(StatusError) as caught:
+        await run(plugin, request("pods", big, small, subresource="resize"))
+    assert caught.value.message == 'pods "a" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
+
+
 class World:
     """Quotas in a cache, and the store behind it that may be newer."""
 

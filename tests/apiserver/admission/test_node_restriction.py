@@ -269,7 +269,7 @@ async def test_a_node_asks_for_certificates_in_its_own_name(signer: str, name: s
     made = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
     text = base64.b64encode(made.public_bytes(serialization.Encoding.PEM)).decode()
     asked = {"metadata": {"name": "r"}, "spec": {"signerName": signer, "request": text}}
-    more = {"group": "certificates.k8s.io", "namespace": ""}
+    more: dict[str, Any] = {"group": "certificates.k8s.io", "namespace": ""}
     told = await refusal("certificatesigningrequests", asked, **more)
     assert why in told if why else not told
     await run(NodeRestriction(world(), Role(), 30), request("certificatesigningrequests", asked, user=NODE, **more))
