@@ -31,6 +31,8 @@ POLICY_BUDGET = 10_000_000
 CONDITIONS_BUDGET = 2_500_000
 #: of one run of one expression, about a tenth of a second of work
 RUN_COST_MAX = 1_000_000
+#: what a run takes that costs nothing, in the same units: many small ones are long, too
+_RUN_COST = 20
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 AUTHORIZER, REQUEST_RESOURCE_AUTHORIZER = "authorizer", "authorizer.requestResource"
 
@@ -113,7 +115,7 @@ class Budget:
 
     def spend(self, cost: int) -> None:
         """Raises OutOfBudgetError and LongRunError."""
-        self.spent += cost
+        self.spent += cost + _RUN_COST
         if not self.patient and self.spent > INLINE_COST_MAX:
             raise LongRunError()
         if cost > self.left:

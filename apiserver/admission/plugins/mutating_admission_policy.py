@@ -147,7 +147,7 @@ class MutatingAdmissionPolicy(Plugin):
         if reinvocation.second and memory.last != attributes.object:
             memory.require()
         for invocation in invocations:
-            policy = invocation.hook.compiled
+            policy = invocation.hook.compiled or await invocation.hook.ready()
             try:
                 changed, faults = await self._invoke(invocation, policy, attributes, view, reinvocation.second, memory)
             except ConfigurationError as error:

@@ -131,11 +131,12 @@ class ValidatingAdmissionPolicy(Plugin):
             if not given:
                 return
         values = view.known_values(wanted) or await view.values(wanted)
+        policy = hook.compiled or await hook.ready()
         for one in given:
             try:
-                judgement = hook.compiled.judge(values, one, patient=False)
+                judgement = policy.judge(values, one, patient=False)
             except (LongRunError, Unanswered):
-                judgement = await patiently(functools.partial(_judge, hook.compiled, values, one))
+                judgement = await patiently(functools.partial(_judge, policy, values, one))
             if judgement.conditions is not None:
                 self._count_conditions(hook, attributes, judgement)
             for failure in judgement.failures:

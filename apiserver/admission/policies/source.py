@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from apiserver.admission import rule_matching
+from apiserver.admission import expression_texts, rule_matching
 from apiserver.admission.interfaces import AdmissionAttributes
 from apiserver.admission.policies.metrics import PolicyMetrics
 from apiserver.admission.policies.params import ServedObjects
+from apiserver.long_runs import patiently
 from apiserver.machinery import labels, objects
 from apiserver.machinery.objects import Object
 
@@ -55,7 +56,7 @@ class Binding:
 
 @dataclass(slots=True)
 class Hook(Generic[T]):
-    """A policy with its bindings. ``compiled`` is made at the first request that the policy is about."""
+    """A policy with its bindings. ``compiled`` is None until the first request comes that the policy is about."""
 
     name: str
     spec: Object
@@ -63,13 +64,19 @@ class Hook(Generic[T]):
     matcher: rule_matching.Matcher | None = None
     fault: str = ""
     bindings: list[Binding] = field(default_factory=list)
-    _compiled: T | None = None
+    compiled: T | None = None
 
-    @property
-    def compiled(self) -> T:
-        if self._compiled is None:
-            self._compiled = self.make(self.spec)
-        return self._compiled
+    async def ready(self) -> T:
+        """Compiled, beside the loop where there is much of it."""
+        if self.compiled is None:
+            await patiently(self._compile)
+        assert self.compiled is not None
+        return self.compiled
+
+    def _compile(self, patient: bool) -> None:
+        if self.compiled is None:
+            expression_texts.check_patience(self.spec, patient=patient)
+            self.compiled = self.make(self.spec)
 
     @property
     def ignores_failures(self) -> bool:

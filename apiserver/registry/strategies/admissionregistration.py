@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from apiserver.admission import expression_texts
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.registry.strategies.parts import keep
@@ -38,9 +39,11 @@ class WebhookConfigurationStrategy(Strategy):
                 service["port"] = HTTPS_PORT
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        expression_texts.check_patience(obj.get("webhooks"), patient=context.patient)
         return webhooks.configuration(obj, None, _compiles(context, obj))
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        expression_texts.check_patience(new.get("webhooks"), patient=context.patient)
         return webhooks.configuration(new, old, _compiles(context, new))
 
     def spec_changed(self, new: Object, old: Object) -> bool:
@@ -106,9 +109,11 @@ class ValidatingAdmissionPolicyStrategy(PolicyStrategy):
         keep(new, old, "status")
 
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        expression_texts.check_patience(obj.get("spec"), patient=context.patient)
         return admission_policies.validating_policy(obj, _minor(context))
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        expression_texts.check_patience(new.get("spec"), patient=context.patient)
         return admission_policies.validating_policy(new, _minor(context), old)
 
     def validate_status_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
@@ -117,9 +122,11 @@ class ValidatingAdmissionPolicyStrategy(PolicyStrategy):
 
 class MutatingAdmissionPolicyStrategy(PolicyStrategy):
     def validate(self, context: StrategyContext, obj: Object) -> list[FieldError]:
+        expression_texts.check_patience(obj.get("spec"), patient=context.patient)
         return admission_policies.mutating_policy(obj, _minor(context))
 
     def validate_update(self, context: StrategyContext, new: Object, old: Object) -> list[FieldError]:
+        expression_texts.check_patience(new.get("spec"), patient=context.patient)
         return admission_policies.mutating_policy(new, _minor(context), old)
 
 

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
+from apiserver.admission import expression_texts
 from apiserver.registry.validation import admission_policies
-from tests.apiserver.admission.policies import ROOT, RULE, applied, binding, constraints, mutating, patched, validating
+from tests.apiserver.admission.policies import (
+    CONFIG_MAPS,
+    ROOT,
+    RULE,
+    applied,
+    binding,
+    config_map,
+    constraints,
+    mutating,
+    patched,
+    validating,
+)
 from tests.apiserver.api import Answer, Api
 
 VALIDATING, MUTATING = f"{ROOT}/validatingadmissionpolicies", f"{ROOT}/mutatingadmissionpolicies"
@@ -224,3 +238,23 @@ async def test_who_writes_a_binding_must_be_able_to_read_the_parameter(api: Api)
     assert (await api.patch(f"{BINDINGS}/b", labels, token="alice-token")).status == 200, "the reference does not change"
     change = {"spec": {"paramRef": {"name": "other"}}}
     assert (await api.patch(f"{BINDINGS}/b", change, token="alice-token")).status == 422
+
+
+async def test_a_policy_with_much_text_keeps_nobody_waiting(api: Api) -> None:
+    """Ten thousand characters are compiled beside the loop: when the policy is written, and at the first request that it is about."""
+    many = validating("many", *[f"object.metadata.name != 'x{i}'" for i in range(400)])
+    assert expression_texts.characters(many["spec"]) > expression_texts.INLINE_CHARACTERS_MAX
+
+    async def served_meanwhile(work: Coroutine[Any, Any, Answer]) -> int:
+        task, served = asyncio.create_task(work), 0
+        while not task.done():
+            await asyncio.sleep(0)
+            served += 1
+        assert task.result().status == 201, task.result().body
+        return served
+
+    assert await served_meanwhile(api.post(VALIDATING, many)) > 20
+    await api.created(BINDINGS, binding(many))
+    assert await served_meanwhile(api.post(CONFIG_MAPS, config_map("a"))) > 20
+    answer = await api.post(CONFIG_MAPS, config_map("x7"))
+    assert answer.message.endswith("failed expression: object.metadata.name != 'x7'")
