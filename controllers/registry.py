@@ -11,7 +11,8 @@ from controllers.bootstrap.signing import BootstrapSigner
 from controllers.certificates.approving import ApprovingController
 from controllers.certificates.cleaning import CleaningController
 from controllers.certificates.controller import SigningController, authority_of, has_authority
-from controllers.client.resources import ENDPOINT_SLICES, STORAGE_VERSION_MIGRATIONS, Resource
+from controllers.certificates.trust_bundle import TrustBundlePublisher
+from controllers.client.resources import CLUSTER_TRUST_BUNDLES, ENDPOINT_SLICES, STORAGE_VERSION_MIGRATIONS, Resource
 from controllers.clusterroleaggregation.controller import ClusterRoleAggregationController
 from controllers.cronjob.controller import CronJobController
 from controllers.daemonset.controller import DaemonSetController
@@ -159,6 +160,13 @@ CONTROLLERS: tuple[Registration, ...] = (
         service_account="certificate-controller",
         build=lambda context, options: SigningController(context, authority_of(options)),
         configured=has_authority,
+    ),
+    Registration(
+        name="kube-apiserver-serving-clustertrustbundle-publisher",
+        component="kube-apiserver-serving-clustertrustbundle-publisher",
+        service_account="kube-apiserver-serving-clustertrustbundle-publisher",
+        build=lambda context, options: TrustBundlePublisher(context, options.root_ca()),
+        requires=CLUSTER_TRUST_BUNDLES,
     ),
     Registration(
         name="podgc",

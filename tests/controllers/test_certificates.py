@@ -19,7 +19,8 @@ from controllers.certificates.approving import ApprovingController, Recognized, 
 from controllers.certificates.cleaning import CleaningController, goes_at
 from controllers.certificates.controller import SigningController
 from controllers.certificates.signing import Authority, RefusedError
-from controllers.client.resources import CERTIFICATE_SIGNING_REQUESTS, SUBJECT_ACCESS_REVIEWS, Resource
+from controllers.certificates.trust_bundle import TrustBundlePublisher, bundle_of
+from controllers.client.resources import CERTIFICATE_SIGNING_REQUESTS, CLUSTER_TRUST_BUNDLES, SUBJECT_ACCESS_REVIEWS, Resource
 from tests.controllers.world import World
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
@@ -229,3 +230,24 @@ async def test_a_request_that_nobody_decided_goes_after_a_day() -> None:
         assert len(world.api.all(CERTIFICATE_SIGNING_REQUESTS)) == 1
         await world.advance(3600)
         assert world.api.all(CERTIFICATE_SIGNING_REQUESTS) == []
+
+
+async def test_the_clusters_ca_is_published_and_earlier_ones_go() -> None:
+    world = World()
+    old, stranger = (
+        bundle_of("an earlier CA"),
+        bundle_of("x") | {"metadata": {"name": "example.org:s:x"}, "spec": {"signerName": "example.org/s"}},
+    )
+    await world.api.create(CLUSTER_TRUST_BUNDLES, "", old)
+    await world.api.create(CLUSTER_TRUST_BUNDLES, "", stranger)
+
+    def names() -> list[str]:
+        return sorted(bundle["metadata"]["name"] for bundle in world.api.all(CLUSTER_TRUST_BUNDLES))
+
+    async with world.running(lambda context: TrustBundlePublisher(context, "the CA")):
+        wanted = bundle_of("the CA")["metadata"]["name"]
+        assert wanted.startswith("kubernetes.io:kube-apiserver-serving:") and len(wanted.rpartition(":")[2]) == 24
+        assert names() == sorted(["example.org:s:x", wanted])
+        await world.api.delete(CLUSTER_TRUST_BUNDLES, "", wanted)
+        await world.rest()
+        assert names() == sorted(["example.org:s:x", wanted])

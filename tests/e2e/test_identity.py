@@ -175,7 +175,7 @@ def test_roles_are_reconciled_and_hold_at_once(server: ServerProcess, kubectl: K
     assert sorted(verbs) == ["get", "list", "watch"], "reconciling adds"
     kubectl("auth", "reconcile", "--remove-extra-permissions", "-f", "-", stdin=json.dumps(role))
     assert kubectl.run("auth", "can-i", "list", "configmaps", "--as=alice", check=False).stdout == "no\n"
-    headers = {"Authorization": f"Bearer {server.tokens['alice']}"}
+    headers: dict[str, Any] = {"Authorization": f"Bearer {server.tokens['alice']}"}
     assert ask(server, "GET", "/api/v1/namespaces/default/configmaps", **headers)[0] == 403
 
 
@@ -185,7 +185,7 @@ def test_a_proxy_names_users_and_nobody_else_does(server: ServerProcess, tmp_pat
         path.write_bytes(b"".join(authority.signed(name)))
         return path
 
-    headers = {"X_Remote_User": "ann", "X_Remote_Group": "system:masters"}
+    headers: dict[str, Any] = {"X_Remote_User": "ann", "X_Remote_Group": "system:masters"}
     status, body = ask(server, "GET", "/api/v1/secrets", client=pem("front", PROXIES), **headers)
     assert status == 200 and body["kind"] == "SecretList"
     assert ask(server, "GET", "/api/v1/secrets", client=pem("other", PROXIES), **headers)[0] == 401

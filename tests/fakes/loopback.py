@@ -169,8 +169,8 @@ class SigningKey:
         self.algorithm = algorithm
         self.private: Any
         if algorithm.startswith("ES"):
-            curve: ec.EllipticCurve = {"ES256": ec.SECP256R1, "ES384": ec.SECP384R1, "ES512": ec.SECP521R1}[algorithm]()
-            self.private = ec.generate_private_key(curve)
+            curves: dict[str, ec.EllipticCurve] = {"ES256": ec.SECP256R1(), "ES384": ec.SECP384R1(), "ES512": ec.SECP521R1()}
+            self.private = ec.generate_private_key(curves[algorithm])
         else:
             self.private = rsa.generate_private_key(65537, 2048)
 
