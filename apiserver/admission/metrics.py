@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-from apiserver.admission.policies.metrics import Durations
-from apiserver.metrics import Exposition
+from apiserver.metrics import Durations, Exposition
 
 #: upper bounds of histograms, seconds
 STEP_SECONDS_BOUNDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)

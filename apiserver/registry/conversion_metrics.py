@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from apiserver.admission.policies.metrics import Durations
-from apiserver.metrics import Exposition
+from apiserver.metrics import Durations, Exposition
 
 #: upper bounds of histograms, seconds
 CONVERSION_SECONDS_BOUNDS = tuple(0.001 * 2**power for power in range(15))
