@@ -91,6 +91,26 @@ class EventSource:
             if event.kv.mod_revision > revision:
                 self._apply(cache, path, event)
 
+    async def read_again(self, cache: WatchCache) -> None:
+        """After ``start``: load a resource anew, some of whose values could not be read and now may be. Its watches end, since they
+        cannot be told of what was there already."""
+        if cache in self._loading:
+            return
+        missed: list[tuple[str, api.Event]] = []
+        before = dict(cache.unreadable)
+        self._loading[cache] = missed
+        try:
+            objects, revision = await self._read(f"{self.registry_prefix}{cache.prefix}/".encode())
+        finally:
+            del self._loading[cache]
+        for path, error in before.items():
+            if cache.unreadable.get(path) is error:  # it is gone from the store
+                del cache.unreadable[path]
+        cache.replace(objects.get(cache, []), revision)
+        for path, event in missed:
+            if event.kv.mod_revision > revision:
+                self._apply(cache, path, event)
+
     def remove(self, cache: WatchCache) -> None:
         """Forget a resource (a deleted custom resource definition); its watches end."""
         self._caches.pop(cache.prefix.encode(), None)

@@ -98,6 +98,12 @@ class ObjectStore:
                 storage.cache.transformer = transformer
                 storage.cache.stale.update(obj.path for obj in storage.cache.values())
 
+    async def read_unreadable_again(self) -> None:
+        """Where keys have come that were missing. Raises StoreError."""
+        for storage in list(self._storages.values()):
+            if storage.cache.transformer is not None and storage.cache.unreadable:
+                await self.source.read_again(storage.cache)
+
     def remove(self, prefix: str) -> None:
         storage = self._storages.pop(prefix, None)
         if storage is not None:

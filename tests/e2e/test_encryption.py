@@ -147,6 +147,15 @@ def test_a_kms_plugin_by_its_socket(world: World) -> None:
         code, _ = world.server.request("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "c"}})
         assert code == 201, "what is not encrypted goes on"
 
+        plugin = kms_plugin.serve(socket, lambda: key_id[0])
+        ends = time.monotonic() + 60.0
+        while world.read("a") != b"hunter2" and time.monotonic() < ends:
+            time.sleep(0.2)  # it is asked again each ten seconds
+        assert world.read("a") == world.read("b") == b"hunter2", "what could not be read is read again"
+        world.create("d")
+        assert world.text("/healthz/kms-providers") == (200, "ok")
+        plugin.stop(None).wait()
+
 
 def test_a_file_that_cannot_be_used_is_told_in_one_line(world: World) -> None:
     world.configure({"aesgcm": {"keys": [{"name": "a", "secret": "eA=="}]}})

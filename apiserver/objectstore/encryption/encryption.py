@@ -13,6 +13,7 @@ from apiserver.objectstore.encryption.configuration import Configuration, Config
 from apiserver.objectstore.encryption.kms import GrpcPlugin, KmsProvider
 from apiserver.objectstore.encryption.transformer import IdentityProvider, KeyedProvider, Provider, Transformer
 from apiserver.objectstore.object_store import ObjectStore
+from storage.errors import StoreError
 
 logger = logging.getLogger(__name__)
 
@@ -91,11 +92,19 @@ class Encryption:
                 if due.get(plugin.name, now) <= now:
                     await asyncio.to_thread(plugin.look)
                     due[plugin.name] = loop.time() + plugin.next_look_seconds
+                    if plugin.maybe_forget_refusals():
+                        await self._read_again(objects)
             if self._reload and reload_at <= now:
                 reload_at = now + self._reload_seconds
                 if await self._maybe_reload(objects):
                     names = {plugin.name for plugin in self.plugins}
                     due = {name: due.get(name, loop.time() + UNKNOWN_SECONDS) for name in names}
+
+    async def _read_again(self, objects: ObjectStore) -> None:
+        try:
+            await objects.read_unreadable_again()
+        except StoreError as error:
+            logger.warning("values that could not be read are left for a later look: %s", error)
 
     async def _maybe_reload(self, objects: ObjectStore) -> bool:
         """A file that cannot be used leaves the configuration as it is."""
@@ -118,6 +127,7 @@ class Encryption:
             return False
         self._digest = digest
         objects.set_transformers()
+        await self._read_again(objects)
         logger.info("the encryption configuration was loaded anew: %s", self._path)
         return True
 

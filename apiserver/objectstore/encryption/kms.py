@@ -41,7 +41,11 @@ _SERVICE = "/v2.KeyManagementService/"
 
 
 class KmsError(Exception):
-    """The plugin did not do it; the text says why."""
+    """The plugin did not do it; the text says why. ``away``: it did not answer."""
+
+    def __init__(self, text: str, *, away: bool = False) -> None:
+        super().__init__(text)
+        self.away = away
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,9 @@ class GrpcPlugin:
             return kms_messages.decode(call(request, timeout=self._timeout_seconds, wait_for_ready=False))
         except self._error as error:
             code = "".join(part.capitalize() for part in error.code().name.split("_"))
-            raise KmsError(f"rpc error: code = {code} desc = {error.details()}") from error
+            raise KmsError(
+                f"rpc error: code = {code} desc = {error.details()}", away=code in ("Unavailable", "DeadlineExceeded")
+            ) from error
         except kms_messages.MessageError as error:
             raise KmsError(str(error)) from error
 
@@ -117,6 +123,10 @@ class KmsProvider:
         self._now = now
         self._seed: _Seed | None = None
         self._known: dict[bytes, Cipher] = {}
+        #: until when it is not asked for seeds again, since it did not answer, and what it said. Each question waits for its whole
+        #: timeout, and there may be a seed for each start that values are left of.
+        self._away: tuple[float, str] | None = None
+        self._refused_some = False
         #: what is wrong with the plugin, for health checks
         self.problem = "the plugin was not asked yet"
 
@@ -139,6 +149,14 @@ class KmsProvider:
             logger.warning("KMS plugin: provider=%s problem=%s", self.name, error)
         else:
             self.problem = ""
+            self._away = None
+
+    def maybe_forget_refusals(self) -> bool:
+        """Whether values could not be read for want of the plugin, which is well again: they are to be read again."""
+        if self.problem or not self._refused_some:
+            return False
+        self._refused_some = False
+        return True
 
     def _check(self, status: Status) -> None:
         wrong = []
@@ -217,11 +235,17 @@ class KmsProvider:
         return cipher.decrypt(content, where), stale
 
     def _fetched(self, kind: int, source: bytes, key_id: str, annotations: Mapping[str, bytes]) -> Cipher:
+        if self._away is not None and self._now() < self._away[0]:
+            raise DecryptionError(self._away[1])
         try:
             material = self._plugin.decrypt(source, key_id, annotations)
             return SeededAesGcm(material) if kind == _DERIVED else AesGcm(material)
         except KmsError as error:
-            raise DecryptionError(f"failed to decrypt DEK, error: {error}") from error
+            text = f"failed to decrypt DEK, error: {error}"
+            self._refused_some = True
+            if error.away:
+                self._away = self._now() + UNHEALTHY_SECONDS, text
+            raise DecryptionError(text) from error
         except ValueError as error:
             raise DecryptionError(f"crypto/aes: invalid key size {len(material)}") from error
 

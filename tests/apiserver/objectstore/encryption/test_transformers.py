@@ -109,6 +109,7 @@ class Plugin:
         self.healthz = "ok"
         self.away = False
         self.decrypted = 0
+        self.asked_in_vain = 0
 
     def status(self) -> Status:
         if self.away:
@@ -120,7 +121,8 @@ class Plugin:
 
     def decrypt(self, ciphertext: bytes, key_id: str, annotations: object) -> bytes:
         if self.away:
-            raise KmsError("rpc error: code = Unavailable desc = gone")
+            self.asked_in_vain += 1
+            raise KmsError("rpc error: code = Unavailable desc = gone", away=True)
         assert annotations == {"a.example.com": b"1"} and key_id.startswith("key-")
         self.decrypted += 1
         return ciphertext[::-1]
@@ -200,3 +202,29 @@ def test_garbage_behind_the_prefix_is_refused(data: bytes) -> None:
     world = KmsWorld()
     with pytest.raises(DecryptionError):
         world.provider.decrypt(b"k8s:enc:kms:v2:vault:" + data, WHERE)
+
+
+def test_a_plugin_that_does_not_answer_is_not_asked_for_each_value() -> None:
+    """Each question may wait for its whole timeout: a thousand secrets would hold up a start for an hour."""
+    world = KmsWorld()
+    values = []
+    for n in range(20):
+        world.plugin.key_id = f"key-{n}"  # a seed of its own each
+        world.provider.look()
+        values.append(world.provider.encrypt(b"x", b"k"))
+    world.provider = world.new()
+    world.plugin.away = True
+    for value in values:
+        with pytest.raises(DecryptionError, match="Unavailable"):
+            world.provider.decrypt(value, b"k")
+    assert world.plugin.asked_in_vain == 1
+    world.now += 10.0
+    with pytest.raises(DecryptionError, match="Unavailable"):
+        world.provider.decrypt(values[0], b"k")
+    assert world.plugin.asked_in_vain == 2, "after a while it is"
+    world.provider.look()
+    assert not world.provider.maybe_forget_refusals()
+    world.plugin.away = False
+    world.provider.look()
+    assert world.provider.maybe_forget_refusals() and not world.provider.maybe_forget_refusals()
+    assert [world.provider.decrypt(value, b"k")[0] for value in values] == [b"x"] * 20
