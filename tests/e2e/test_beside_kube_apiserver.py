@@ -38,7 +38,8 @@ PASSED_OVER = ("componentstatuses", "events", "leases")
 
 
 class KubeApiserver:
-    def __init__(self, directory: Path, etcd: str) -> None:
+    def __init__(self, directory: Path, etcd: str, **more: str) -> None:
+        """``more``: flags, with underscores."""
         config = config_in(directory)
         self.port = free_port()
         self._url = f"https://127.0.0.1:{self.port}"
@@ -58,6 +59,7 @@ class KubeApiserver:
             "advertise-address": "192.0.2.1",
             # it waits for flow control objects that it can read, and those here are of a later version than it knows
             "feature-gates": "APIPriorityAndFairness=false",
+            **{name.replace("_", "-"): value for name, value in more.items()},
         }
         command = [BINARY, *(f"--{name}={value}" for name, value in flags.items())]
         self.process = subprocess.Popen(command, stdout=self._log, stderr=subprocess.STDOUT)
