@@ -6,9 +6,9 @@ write once, since the second sees the generation that the first has observed.
 
 from __future__ import annotations
 
-import asyncio
-
+from apiserver.admission.expression_texts import check_patience
 from apiserver.authentication.user import ALL_AUTHENTICATED, MASTERS, UserInfo
+from apiserver.long_runs import patiently
 from apiserver.machinery.objects import Object
 from apiserver.machinery.status import StatusError
 from apiserver.machinery.types import Type
@@ -68,12 +68,14 @@ class PolicyStatus:
         from apiserver.admission.policies.type_checking import TypeChecker  # with it comes CEL
 
         checker = TypeChecker(self._registry.table.minor, self._kind_of, self._type_of)
-        warnings = []
-        for warning in checker.warnings(policy.get("spec") or {}):
-            if warning is not None:
-                warnings.append(warning)
-            await asyncio.sleep(0)  # each takes some milliseconds
-        return warnings
+        spec = policy.get("spec") or {}
+        checks = checker.prepared(spec)
+
+        def work(patient: bool) -> list[dict[str, str]]:
+            check_patience([spec] * checks.kinds, patient=patient)
+            return list(checks.warnings())
+
+        return await patiently(work)
 
     def _kind_of(self, group: str, version: str, resource: str) -> str | None:
         found = self._registry.table.lookup(group, version, resource)

@@ -63,45 +63,60 @@ class TypeChecker:
                     return sorted(found)
         return sorted(found)
 
-    def warnings(self, spec: Part) -> Iterator[dict[str, str] | None]:
-        """``expressionWarnings``, and None for each expression with which nothing is wrong: between two of them others may work."""
-        params = spec.get("paramKind")
-        given = self._params(params) if params is not None else None
-        checks = [
-            (kind, _Check(spec, self._environment(type_, kind[2], given), has_params=params is not None))
-            for kind in self.kinds(spec)
-            if (type_ := self._type_of(*kind)) is not None
-        ]
+    def prepared(self, spec: Part) -> Checks:
+        """The types are looked up now; what is done with them may be done beside the loop."""
+        typed = [(kind, type_) for kind in self.kinds(spec) if (type_ := self._type_of(*kind)) is not None]
+        said = spec.get("paramKind")
+        params: cel.Type | None = None
+        if said is not None:
+            group, _, version = str(said.get("apiVersion") or "").rpartition("/")
+            kind = str(said.get("kind") or "")
+            type_ = self._type_of(group, version, kind)
+            params = cel.DYN if type_ is None else _root(type_, kind)
+        return Checks(spec, self._minor, typed, params)
+
+
+class Checks:
+    """Of one policy. ``params``: None where it takes no parameters."""
+
+    def __init__(self, spec: Part, minor: int, typed: list[tuple[Kind, Type]], params: cel.Type | None) -> None:
+        self._spec = spec
+        self._minor = minor
+        self._typed = typed
+        self._params = params
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds there are to check each expression against."""
+        return len(self._typed)
+
+    def warnings(self) -> Iterator[dict[str, str]]:
+        """``expressionWarnings``."""
+        checks = [(kind, _Check(self._spec, self._environment(type_, kind[2]))) for kind, type_ in self._typed]
         left = WARNINGS_BYTES_MAX
-        for position, said in enumerate(spec.get("validations") or ()):
+        for position, said in enumerate(self._spec.get("validations") or ()):
             for field in ("expression", "messageExpression"):
                 if not said.get(field) or left <= 0:
                     continue
                 text = "\n".join(f"{_told(kind)}: {issues}\n" for kind, check in checks if (issues := check.issues(said[field])))
                 left -= len(text.encode())
-                yield {"fieldRef": f"spec.validations[{position}].{field}", "warning": text} if text else None
+                if text:
+                    yield {"fieldRef": f"spec.validations[{position}].{field}", "warning": text}
 
-    def _params(self, said: Part) -> cel.Type:
-        group, _, version = str(said.get("apiVersion") or "").rpartition("/")
-        kind = str(said.get("kind") or "")
-        type_ = self._type_of(group, version, kind)
-        return cel.DYN if type_ is None else _root(type_, kind)
-
-    def _environment(self, type_: Type, kind: str, params: cel.Type | None) -> cel.Environment:
+    def _environment(self, type_: Type, kind: str) -> cel.Environment:
         seen = _root(type_, kind)
         typed: dict[str, cel.Type] = {"object": seen, "oldObject": seen}
-        if params is not None:
-            typed["params"] = params
-        return expressions.request_environment(self._minor, params=params is not None, authorizer=True).extended(typed)
+        if self._params is not None:
+            typed["params"] = self._params
+        return expressions.request_environment(self._minor, params=self._params is not None, authorizer=True).extended(typed)
 
 
 class _Check:
     """Of one policy against one kind."""
 
-    def __init__(self, spec: Part, environment: cel.Environment, *, has_params: bool) -> None:
+    def __init__(self, spec: Part, environment: cel.Environment) -> None:
         fields: dict[str, cel.Type] = {}
         self._environment = environment.extended({"variables": cel.ObjectType("kubernetes.variables", fields, nulls=True)})
-        self._known: dict[str, str] = {}
         for said in spec.get("variables") or ():
             fields[said.get("name") or ""] = self._type(said.get("expression") or "")
 
