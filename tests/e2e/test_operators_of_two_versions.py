@@ -216,7 +216,7 @@ def test_operators_work_while_the_webhooks_are_started_again(sampan: SampanServe
         return json.dumps({"apiVersion": f"{group}/{version}", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
 
     def status(name: str) -> dict[str, Any]:
-        return kubectl.json("get", f"widgets.v1.{group}", name).get("status") or {}  # type: ignore[no-any-return]
+        return kubectl.json("get", f"widgets.v1.{group}", name).get("status") or {}
 
     def done(name: str, value: str) -> bool:
         found = status(name)
