@@ -96,7 +96,8 @@ def decode_metadata(meta: Type, value: Any) -> decoding.Decoded:
     except DecodeError:
         decoded = None
     if decoded is None or decoded.strict_errors:
-        return decoding.decode(meta, sorted_keys(value))  # faults are told in the order in which upstream hands fields to its decoder
+        # upstream hands the fields to its decoder in this order, and whole numbers without their point
+        return decoding.decode(meta, numbers.canonical(sorted_keys(value)))
     return decoded
 
 

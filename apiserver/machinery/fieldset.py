@@ -230,11 +230,14 @@ def _value_order(value: Any) -> tuple[Any, ...]:
 
 
 def encode_scalar(value: Any) -> str:
-    """A key or value in a path element, as Go writes JSON: ``<``, ``>`` and ``&`` are escaped."""
+    """A key or value in a path element, as Go writes JSON: ``<``, ``>``, ``&`` and the separators of lines and paragraphs
+    are escaped."""
     if isinstance(value, str):
         text = encode_basestring(value)
         if "<" in text or ">" in text or "&" in text:
             text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+        if "\u2028" in text or "\u2029" in text:
+            text = text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
         return text
     if value is True:
         return "true"

@@ -90,26 +90,21 @@ Entries: TypeAlias = dict[ManagerId, Entry]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldFilter:
-    """The fields that an endpoint resets, and so nobody comes to own through it: ``exclude`` and all below it, or, where ``only`` is
-    given, everything but these fields of the object. ``every_version``: also in the versions that other managers wrote in."""
+    """The fields that an endpoint resets, and so nobody comes to own through it: ``exclude`` and all below it.
+    ``every_version``: also in the versions that other managers wrote in."""
 
     exclude: FieldSet = field(default_factory=dict)
-    only: frozenset[str] = frozenset()
     every_version: bool = True
 
     def kept(self, fields: FieldSet) -> FieldSet:
-        if self.only:
-            if all(key[2:] in self.only for key in fields):
-                return fields
-            return {key: below for key, below in fields.items() if key[2:] in self.only}
         return fieldset.recursive_difference(fields, self.exclude) if self.exclude else fields
 
     def resets(self, name: str) -> bool:
         """Whether the endpoint resets a whole field of the object."""
-        return name not in self.only if self.only else self.exclude.get("f:" + name) == EMPTY
+        return self.exclude.get("f:" + name) == EMPTY
 
     def filtered(self, changes: Changes) -> Changes:
-        if not self.only and not self.exclude:
+        if not self.exclude:
             return changes
         return Changes(self.kept(changes.changed), self.kept(changes.removed))
 
@@ -121,8 +116,8 @@ WITHOUT_STATUS = FieldFilter(exclude=fieldset.of_paths(fieldset.fields("status")
 WITHOUT_OWN_STATUS = FieldFilter(exclude=WITHOUT_STATUS.exclude, every_version=False)
 #: the status endpoint of a built-in kind
 WITHOUT_SPEC = FieldFilter(exclude=fieldset.of_paths(fieldset.fields("spec")))
-#: the status endpoint of a custom resource
-ONLY_STATUS = FieldFilter(only=frozenset({"status"}), every_version=False)
+#: the status endpoint of a custom resource; other fields of the root are put back too, but may be owned by who wrote them there
+ONLY_STATUS = FieldFilter(exclude=fieldset.of_paths(fieldset.fields("metadata"), fieldset.fields("spec")), every_version=False)
 
 
 # --- reading and writing entries -------------------------------------------------------------------------------------------------
