@@ -12,6 +12,7 @@ from apiserver.apiextensions.nodes import PRESERVE, RULES, Schema, root
 from apiserver.machinery import names
 from apiserver.machinery.field_errors import (
     FieldError,
+    Pointed,
     child,
     duplicate,
     forbidden,
@@ -65,17 +66,17 @@ def deprecation(version: Part, path: str) -> Errors:
     if warning is None:
         return []
     if not version.get("deprecated"):
-        return [invalid(path, warning, "can only be set for deprecated versions")]
+        return [invalid(path, Pointed(warning), "can only be set for deprecated versions")]
     errors: Errors = []
     if names.byte_length(warning) > DEPRECATION_WARNING_BYTES_MAX:
-        errors.append(invalid(path, warning, "must be <= 256 characters long"))
+        errors.append(invalid(path, Pointed(warning), "must be <= 256 characters long"))
     if not warning:
-        errors.append(invalid(path, warning, "must not be an empty string"))
+        errors.append(invalid(path, Pointed(warning), "must not be an empty string"))
     position = 0
     for character in warning:
         if not _is_printable(character):
             detail = f"must only contain printable UTF-8 characters; non-printable character found at index {position}"
-            errors.append(invalid(path, warning, detail))
+            errors.append(invalid(path, Pointed(warning), detail))
             break
         position += names.byte_length(character)
     return errors
@@ -88,7 +89,7 @@ def _is_printable(character: str) -> bool:
 
 def root_with_status(schema: Schema, path: str) -> Errors:
     """A status is checked by its own part of the schema, so nothing at the root may speak of the whole."""
-    said = {name for name, value in schema.items() if value not in (None, "", False, [], {})}
+    said = go_form.said(schema)
     if not said.intersection(_BEFORE_TYPE) and schema.get("type") and schema["type"] != "object":
         detail = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         return [invalid(child(path, "type"), schema["type"], detail)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from apiserver.apiextensions import patterns
+from apiserver.apiextensions import go_form, patterns
 from apiserver.apiextensions.nodes import EMBEDDED, INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE, MAP_TYPE, PRESERVE, RULES, Schema
 from apiserver.machinery import field_errors
 from apiserver.machinery.field_errors import FieldError, child, forbidden, invalid, key, required
@@ -42,6 +42,8 @@ _FORBIDDEN_NESTED = (
 )
 #: said of the metadata of a kind they do no harm
 _HARMLESS_IN_METADATA = frozenset({"type", "default", "properties"})
+#: a structural schema does not tell these, when empty, from ones that are not there
+_NOTHING_WHEN_EMPTY = frozenset({"items", "enum", "allOf", "anyOf", "oneOf", "patternProperties", "dependencies", "definitions", "$ref"})
 
 
 def unsupported(schema: Schema) -> str:
@@ -84,7 +86,7 @@ def validate(schema: Schema, path: str) -> Errors:
 def _invariants(schema: Schema, level: str, path: str, errors: Errors) -> None:
     type_ = schema.get("type") or ""
     items = schema.get("items")
-    if type_ == "array" and items is None:
+    if type_ == "array" and not items and not isinstance(items, dict):
         errors.append(required(child(path, "items"), "must be specified"))
     if isinstance(items, dict):
         _invariants(items, _ITEM, child(path, "items"), errors)
@@ -132,7 +134,7 @@ def _meta_fields(properties: dict[str, Schema], level: str, is_object: bool, pat
         errors.append(invalid(child(at, "type"), metadata.get("type") or "", "must be object"))
     if level == _ROOT:
         named = set(metadata.get("properties") or ())
-        said = {name for name, value in metadata.items() if value not in (None, "", False, [], {})} - _HARMLESS_IN_METADATA
+        said = {name for name in go_form.said(metadata) - _HARMLESS_IN_METADATA if metadata[name] or name not in _NOTHING_WHEN_EMPTY}
         if said or not named <= {"name", "generateName"}:
             detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
             errors.append(forbidden(at, detail))

@@ -28,7 +28,7 @@ from apiserver.apiextensions.definition_schema import SchemaOptions
 from apiserver.apiextensions.internal_form import InternalSpec, internal_spec
 from apiserver.apiextensions.nodes import EMBEDDED, INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE, PRESERVE, RULES, Schema
 from apiserver.apiextensions.values import ValueChecker
-from apiserver.machinery import field_errors, names
+from apiserver.machinery import field_errors, go_json, names
 from apiserver.machinery.field_errors import (
     FieldError,
     child,
@@ -227,7 +227,7 @@ def _names(said: Part, path: str) -> Errors:
             errors.append(invalid(child(path, name), value, ",".join(found)))
     for name in ("kind", "listKind"):
         value = said.get(name) or ""
-        if value and (found := names.dns1035_label(value.lower())):
+        if value and (found := names.dns1035_label(go_json.lower(value))):
             detail = "may have mixed case, but should otherwise match: " + ",".join(found)
             errors.append(invalid(child(path, name), value, detail))
     errors += _labels(said.get("shortNames") or (), child(path, "shortNames"))

@@ -5,10 +5,13 @@ from __future__ import annotations
 from apiserver.apiextensions import definition_schema, formats
 from apiserver.apiextensions.internal_form import internal_spec
 from apiserver.apiextensions.nodes import LIST_TYPE
+from apiserver.machinery import release
 from apiserver.machinery.objects import Object
 
 #: formats are looked up as the newest Kubernetes knows them
 _NEWEST_MINOR = 99
+#: the minor version of Kubernetes that began to warn of sets of what is no scalar
+_SETS_SINCE = 37
 
 
 def warnings(new: Object, old: Object | None) -> list[str]:
@@ -16,7 +19,7 @@ def warnings(new: Object, old: Object | None) -> list[str]:
     had_formats = set() if old is None else set(_unknown_formats(old))
     had_sets = set() if old is None else set(_compound_sets(old))
     found = [f'unrecognized format "{name}"' for name in _unknown_formats(new) if name not in had_formats]
-    return found + [text for text in _compound_sets(new) if text not in had_sets]
+    return found + [text for text in _compound_sets(new) if text not in had_sets] if release.since(_SETS_SINCE) else found
 
 
 def _unknown_formats(definition: Object) -> list[str]:

@@ -80,6 +80,14 @@ _SCHEMA = (
 )
 
 
+_UNSAID_UNLESS_TRUE = frozenset(name for _, name, zero in _SCHEMA if zero is not None)
+
+
+def said(schema: Part) -> set[str]:
+    """The fields of a schema that are not what Go leaves a field at: empty texts and false are, empty lists and objects are not."""
+    return {name for name, value in schema.items() if value is not None and (value or name not in _UNSAID_UNLESS_TRUE)}
+
+
 def _struct(fields: Sequence[tuple[str, str, Any]], part: Part) -> dict[str, Any]:
     return {go_name: part.get(name, zero) for go_name, name, zero in fields}
 
@@ -145,6 +153,8 @@ def items(said: Any) -> dict[str, Any] | None:
         return None
     if isinstance(said, list):
         return {"Schema": None, "JSONSchemas": [schema(sub) for sub in said]}
+    if said == ():  # neither a schema nor a list of them
+        return {"Schema": None, "JSONSchemas": None}
     return {"Schema": schema(said), "JSONSchemas": None}
 
 

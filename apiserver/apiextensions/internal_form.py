@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.apiextensions.definition_schema import any_schema
-from apiserver.apiextensions.nodes import Schema
+from apiserver.apiextensions.definition_schema import any_schema, walk_schemas
+from apiserver.apiextensions.nodes import LIST_MAP_KEYS, RULES, Schema
 from apiserver.machinery.objects import Object
 
 Part = Mapping[str, Any]
@@ -47,3 +47,36 @@ def internal_spec(definition: Object) -> InternalSpec:
     alike = [name for name in _PER_VERSION if all(_said(v, name) == _said(first, name) for v in versions)]
     shared = {name: first[name] for name in alike if first.get(name) is not None}
     return InternalSpec(spec, shared, [{k: value for k, value in v.items() if k not in alike} for v in versions])
+
+
+#: fields of a schema that Go does not write when they are empty
+_UNWRITTEN_WHEN_EMPTY = (
+    "items",
+    "required",
+    "enum",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "properties",
+    "patternProperties",
+    "dependencies",
+    "definitions",
+    LIST_MAP_KEYS,
+    RULES,
+)
+
+
+def drop_empty(definition: Object) -> None:
+    """Takes away, in place, what the schemas of a definition say by an empty list or object, once they have been looked at; and a webhook
+    without anything."""
+    conversion = (definition.get("spec") or {}).get("conversion") or {}
+    if conversion.get("webhook") is not None and not any(conversion["webhook"].values()):
+        del conversion["webhook"]
+    for version in (definition.get("spec") or {}).get("versions") or ():
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        for sub in () if schema is None else walk_schemas(schema):
+            if all(sub.values()):
+                continue
+            for name in _UNWRITTEN_WHEN_EMPTY:
+                if name in sub and not sub[name] and (name != "items" or not isinstance(sub[name], dict)):
+                    del sub[name]

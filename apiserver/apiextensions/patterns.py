@@ -45,6 +45,8 @@ def _compiled(pattern: str) -> Any:
 @functools.lru_cache(maxsize=_KEPT_MAX)
 def fault(pattern: str) -> str:
     """Why a pattern is none, as Go's regexp says it; "" for a good one."""
+    if wrong := _only_in_go(pattern):
+        return f"error parsing regexp: {wrong}"
     import re2
 
     try:
@@ -59,6 +61,40 @@ def fault(pattern: str) -> str:
                 shown = pattern if closes else where
                 return f"error parsing regexp: {theirs}: `{shown}`" if shown else f"error parsing regexp: {theirs}: ``"
         return f"error parsing regexp: {text}"
+    return ""
+
+
+#: what RE2 reads otherwise than Go does, and what hides it: quoted text, other escapes, classes
+_UNLIKE = re.compile(
+    r"""\\Q.*?(?:\\E|$)
+      |(?P<byte>\\C)
+      |(?P<code>\\x\{[0-9A-Fa-f]*$)
+      |\\.
+      |\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]
+      |\(\?P?<(?P<name>[^>]*)(?P<named>>?)
+      |(?P<repeat>\{(?P<least>[0-9]+)(?:,(?P<most>[0-9]*))?\}\??)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_CAPTURE = re.compile("[A-Za-z0-9_]+").fullmatch
+#: RE2 takes a greater number for a text of its own
+_REPEAT_READ_MAX = 10**8
+
+
+def _only_in_go(pattern: str) -> str:
+    """What Go's regexp has against a pattern that RE2 lets pass or words otherwise; "" where they agree."""
+    for token in _UNLIKE.finditer(pattern):
+        if token["byte"] or token["code"]:
+            return f"invalid escape sequence: `{token[0]}`"
+        if token["name"] is not None:
+            if not token["named"] and not token["name"]:
+                continue  # the end, before a name: no capture to Go, and worded alike
+            if not token["named"]:
+                return f"invalid named capture: `{pattern[token.start() :]}`"
+            if not _CAPTURE(token["name"]):
+                return f"invalid named capture: `{token[0]}`"
+        if token["repeat"] and any(int(bound) >= _REPEAT_READ_MAX for bound in (token["least"], token["most"]) if bound):
+            return f"invalid repeat count: `{token[0].removesuffix('?')}`"
     return ""
 
 

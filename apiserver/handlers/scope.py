@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from apiserver.handlers.unchanged_applies import UnchangedApplies
-from apiserver.machinery import status
+from apiserver.machinery import go_json, status
 from apiserver.machinery.objects import Object
 from apiserver.machinery.types import Type
 from apiserver.objectstore import codec
@@ -333,8 +333,10 @@ def kind_and_version(body: bytes, kind: str) -> tuple[str, str]:
     if not isinstance(value, dict):
         raise unrecognized(kind, f"couldn't get version/kind; json parse error: {wrong_head(value)}", body)
     said_kind, said_version = value.get("kind") or kind, value.get("apiVersion") or ""
-    if not isinstance(said_kind, str) or not isinstance(said_version, str):
-        raise unrecognized(kind, "couldn't get version/kind; json parse error: json: cannot unmarshal into string", body)
+    for field in ("kind", "apiVersion"):
+        if not isinstance(value.get(field) or "", str):
+            found = f"json: cannot unmarshal {go_json.kind_of(value[field])} into Go struct field .{field} of type string"
+            raise unrecognized(kind, f"couldn't get version/kind; json parse error: {found}", body)
     return said_kind, said_version
 
 

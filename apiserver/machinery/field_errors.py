@@ -55,8 +55,17 @@ class FieldError:
         return {"reason": self.type.value[0], "message": self.body(), "field": self.field}
 
 
+class Pointed(str):
+    """A text that Go has behind a pointer, and therefore shows as JSON."""
+
+    __slots__ = ()
+
+
 def _shown(value: Any) -> str:
     """A bad value as Go shows it: strings quoted as ``%q`` does, numbers bare, all else as JSON."""
+    if isinstance(value, Pointed):
+        text = json.dumps(value, ensure_ascii=False)
+        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     if isinstance(value, str):
         return go_json.quote(value)
     if isinstance(value, float):

@@ -160,6 +160,11 @@ def kind_of(value: Any) -> str:
     return "null"
 
 
+def lower(text: str) -> str:
+    """Go's ``strings.ToLower``: character by character, each to one."""
+    return text.lower() if text.isascii() else "".join(character.lower()[0] for character in text)
+
+
 def shown(value: Any) -> str:
     """Go's ``%v`` of a JSON value."""
     if isinstance(value, dict):

@@ -299,6 +299,7 @@ class Store:
                 if errors:
                     raise status.invalid(self.info.group, self.info.kind, name, errors)
                 before.drop_empty_metadata(metadata)
+                self.strategy.canonicalize(obj)
                 for text in self.strategy.warnings(obj, None):
                     write.warn(text)
                 attributes.name = name
@@ -500,6 +501,7 @@ class Store:
         if errors:
             raise status.invalid(self.info.group, self.info.kind, name, errors)
         before.drop_empty_metadata(metadata)
+        strategy.canonicalize(new)
         for text in strategy.warnings(new, old) if subresource != STATUS else ():
             write.warn(text)
         if not write.admitted:

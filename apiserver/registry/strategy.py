@@ -116,6 +116,9 @@ class Strategy:
     def warnings(self, new: Object, old: Object | None) -> list[str]:
         return []
 
+    def canonicalize(self, obj: Object) -> None:
+        """Bring a valid object into the form in which it is stored, in place."""
+
     def spec_changed(self, new: Object, old: Object) -> bool:
         """Whether an update raises ``metadata.generation``; kinds without generation answer False by ``has_generation``."""
         return bool(new.get("spec") != old.get("spec"))

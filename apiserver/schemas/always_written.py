@@ -62,7 +62,7 @@ _ALSO_WRITTEN: dict[str, str] = {
     "scheduling.v1.PriorityClass": "value",
     "storagemigration.v1.StorageVersionMigration": "spec",
 }
-_STABLE = re.compile(r"^io\.k8s\.api\.\w+\.v[1-9]\d*\.\w+$")
+_STABLE = re.compile(r"^io\.k8s\.(api|apiextensions-apiserver\.pkg\.apis)\.\w+\.v[1-9]\d*\.\w+$")
 _SHAPES = (Shape.STRING, Shape.INTEGER, Shape.NUMBER, Shape.BOOLEAN, Shape.STRUCT, Shape.QUANTITY, Shape.INT_OR_STRING)
 
 

@@ -33,7 +33,7 @@ from apiserver.machinery import quantity, timestamps
 from apiserver.machinery.types import Shape, Type
 from apiserver.schemas.go_types import go_type
 from apiserver.schemas.json_bodies import DecodeError, Duplicated, Number, check_depth, parse, parse_literally, plain
-from apiserver.schemas.validators import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Validator
+from apiserver.schemas.validators import FLOAT64_EXACT_MAX, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Validator
 
 __all__ = ["STRICT_ERRORS_MAX", "DecodeError", "Decoded", "decode", "strict_decoding_error"]
 
@@ -178,7 +178,7 @@ class _Walk:
                 continue  # one of a definition's unions that holds nothing
             if not decoded and (field.zero_is_absent or self._is_left_out(type_, field, key)):
                 out.pop(key, None)
-                if raw == [] and _says_something(type_, path, key):
+                if raw in ([], {}) and _says_something(type_, path, key):
                     out[key] = decoded
                 continue
             if seen is not None and isinstance(decoded, dict) and isinstance(out.get(key), dict):
@@ -220,7 +220,7 @@ class _Walk:
         if shape is Shape.INTEGER:
             return self._integer(type_, raw, path)
         if shape is Shape.NUMBER:
-            return raw if isinstance(raw, (int, float)) and not isinstance(raw, bool) else self._wrong(type_, raw, path)
+            return _float64(raw) if isinstance(raw, (int, float)) and not isinstance(raw, bool) else self._wrong(type_, raw, path)
         if shape is Shape.ANY:
             return self._any(type_, raw)
         return self._special(type_, raw)
@@ -273,14 +273,16 @@ class _Walk:
 
     def _schema_union(self, type_: Type, schema: Type, raw: Any) -> Any:
         """A schema or something else (apiextensions ``v1/marshal.go``). The schema's own decoder is not a strict one. What is neither is
-        an error only beside a bool; elsewhere it is nothing, which is None."""
+        an error only beside a bool; elsewhere it is nothing, which is None, or of ``items``, which is then there without anything in it,
+        ``()``."""
         if type_.go_name == "JSONSchemaPropsOrBool" and not isinstance(raw, (dict, bool)):
             self._fail("boolean or JSON schema expected")
             return None
+        nothing = () if type_.go_name == "JSONSchemaPropsOrArray" else None
         if isinstance(raw, bool):
-            return raw if type_.go_name == "JSONSchemaPropsOrBool" else None
+            return raw if type_.go_name == "JSONSchemaPropsOrBool" else nothing
         if not isinstance(raw, (dict, list)):
-            return None
+            return nothing
         inner = _Walk()
         decoded: Any
         if isinstance(raw, dict):
@@ -341,10 +343,11 @@ class _Walk:
 
 def _says_something(type_: Type, path: _Path | None, key: str) -> bool:
     """Of an empty list: that the object's own managedFields be forgotten, or that there be no policies where a list that is left out
-    means those of the defaults (which is refused)."""
+    means those of the defaults (which is refused), or, in the schema of a definition, that it is said at all: ``apiextensions`` takes
+    it away once it has been looked at."""
     if key == "managedFields":
         return path is not None and path.parent is None and path.part == "metadata"
-    return key == "policies" and type_.definition.endswith(".HPAScalingRules")
+    return type_.definition.endswith(".JSONSchemaProps") or (key == "policies" and type_.definition.endswith(".HPAScalingRules"))
 
 
 _ZERO: dict[Shape, Any] = {
@@ -355,6 +358,18 @@ _ZERO: dict[Shape, Any] = {
     Shape.QUANTITY: "0",
     Shape.INT_OR_STRING: 0,
 }
+
+
+#: from this on Go writes a float64 with an exponent
+_EXPONENT_FROM = 10**21
+
+
+def _float64(number: float) -> float:
+    """A number as Go's float64 has it, which of a great integer is a neighbour."""
+    if not isinstance(number, int) or abs(number) <= FLOAT64_EXACT_MAX:
+        return number
+    near = float(number)
+    return int(near) if abs(near) < _EXPONENT_FROM else near
 
 
 def _zero(type_: Type) -> Any:

@@ -206,6 +206,7 @@ NAMED_TYPES: dict[str, str] = {
 
 #: the same of the elements of lists
 NAMED_ELEMENTS: dict[str, str] = {
+    "apiextensions.v1.JSONSchemaProps": "enum=v1.JSON",
     "admissionregistration.v1.NamedRuleWithOperations": "operations=v1.OperationType",
     "admissionregistration.v1.RuleWithOperations": "operations=v1.OperationType",
     "admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec": "validationActions=v1.ValidationAction",

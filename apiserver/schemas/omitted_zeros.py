@@ -29,6 +29,7 @@ OMITTED_ZEROS: dict[str, str] = {
         "id $schema description type format title exclusiveMaximum exclusiveMinimum pattern uniqueItems nullable "
         "x-kubernetes-embedded-resource x-kubernetes-int-or-string"
     ),
+    "apiextensions.v1.WebhookClientConfig": "caBundle",
     "apiextensions.v1.ValidationRule": "message messageExpression fieldPath",
     "apiregistration.v1.APIServiceCondition": "reason message",
     "apiregistration.v1.APIServiceSpec": "group version insecureSkipTLSVerify",

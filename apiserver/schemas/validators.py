@@ -18,6 +18,9 @@ from apiserver.schemas.published import Schema
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
+#: integers up to this are each a float64 of their own
+FLOAT64_EXACT_MAX = 2**53
+
 #: Quantities that are surely canonical: no larger suffix would do. Of decimal ones those that are no multiple of 1000 (by their last three
 #: digits), of binary ones those that are no multiple of 4 (by their last two); and all of at most three digits.
 _CANONICAL_QUANTITY = (
@@ -42,7 +45,7 @@ _LINEAR = jsonschema_rs.RegexOptions()
 _SCALARS: dict[Shape, Schema] = {
     Shape.STRING: {"type": "string"},
     Shape.BOOLEAN: {"type": "boolean"},
-    Shape.NUMBER: {"type": "number"},
+    Shape.NUMBER: {"type": "number", "minimum": -FLOAT64_EXACT_MAX, "maximum": FLOAT64_EXACT_MAX},
     Shape.QUANTITY: {"type": "string", "pattern": _CANONICAL_QUANTITY},
     Shape.TIME: {"type": "string", "pattern": _CANONICAL_TIME},
     Shape.MICRO_TIME: {"type": "string", "pattern": _CANONICAL_MICRO_TIME},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from apiserver.machinery import objects
+import copy
+
+from apiserver.machinery import go_json, objects
 from apiserver.machinery.field_errors import FieldError
 from apiserver.machinery.objects import Object
 from apiserver.registry.strategies.admissionregistration import HTTPS_PORT
@@ -61,11 +63,14 @@ class CustomResourceDefinitionStrategy(Strategy):
         names = spec.setdefault("names", {})
         kind = names.get("kind") or ""
         if not names.get("singular") and kind:
-            names["singular"] = kind.lower()
+            names["singular"] = go_json.lower(kind)
         if not names.get("listKind") and kind:
             names["listKind"] = f"{kind}List"
         if spec.get("conversion") is None:
             spec["conversion"] = {"strategy": "None"}
+        webhook = spec["conversion"].get("webhook")
+        if webhook is not None and not any(value is not None for value in webhook.values()):
+            del spec["conversion"]["webhook"]  # has no place in the internal form, which holds what is in it alone
         service = objects.get(spec["conversion"], "webhook", "clientConfig", "service")
         if service is not None and service.get("port") is None:
             service["port"] = HTTPS_PORT
@@ -105,6 +110,21 @@ class CustomResourceDefinitionStrategy(Strategy):
         from apiserver.apiextensions.definition_validation import validate_status_update
 
         return validate_status_update(new)
+
+    def canonicalize(self, obj: Object) -> None:
+        from apiserver.apiextensions import internal_form
+
+        internal_form.drop_empty(obj)
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        """What says nothing in a schema, an empty list for one, is no change."""
+        if new.get("spec") == old.get("spec"):
+            return False
+        from apiserver.apiextensions import internal_form
+
+        settled = {"spec": copy.deepcopy(new.get("spec"))}
+        internal_form.drop_empty(settled)
+        return bool(settled["spec"] != old.get("spec"))
 
     def warnings(self, new: Object, old: Object | None) -> list[str]:
         from apiserver.apiextensions import definition_warnings

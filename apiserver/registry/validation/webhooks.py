@@ -126,7 +126,8 @@ def _url_error(url: str) -> str:
     try:
         _ = urlsplit(url).port
     except ValueError:
-        return "invalid port or address after host"
+        host = urlsplit(url).netloc.rpartition("@")[2]
+        return f"invalid port {go_json.quote(':' + host.rpartition(':')[2])} after host"
     return ""
 
 
