@@ -247,7 +247,7 @@ def _conversion() -> Iterator[tuple[str, Any]]:
 
 def _subresources() -> Iterator[tuple[str, Any]]:
     base = definition()
-    values = [
+    values: list[Any] = [
         {},
         None,
         [],

@@ -39,7 +39,7 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if not isinstance(value, dict):
         return value
-    found = {}
+    found: dict[str, Any] = {}
     for name, one in value.items():
         if name in _TIMES and isinstance(one, str):
             found[name] = "<time>"
