@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import datetime
 import errno
+import resource
 import socket
 import ssl
 from collections.abc import Callable
@@ -13,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from apiserver import http_listener
+from apiserver import garbage_collection, http_listener
 from apiserver.cli.pki import Pki
 from apiserver.http_listener import HttpListener
 
@@ -130,3 +132,44 @@ async def test_who_connects_and_says_nothing_is_sent_away(monkeypatch: pytest.Mo
             garbage.close()
     finally:
         await listener.stop()
+
+
+async def test_what_many_connections_had_is_given_back_once_they_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_listener, "ENDED_PER_GIVING_BACK", 8)
+    given_back = asyncio.Event()
+    monkeypatch.setattr(http_listener.garbage_collection, "give_back", given_back.set)
+    listener = HttpListener(answer, bound(), None)
+    port = listener._socket.getsockname()[1]
+    await listener.start()
+    try:
+        async with asyncio.timeout(SECONDS_MAX):
+            _, open_one = await asyncio.open_connection("127.0.0.1", port)
+            for _ in range(7):
+                assert await get(port) == b"HTTP/1.1 200 OK"
+            await until(lambda: len(listener._state.connections) == 1)
+            listener._give_back()
+            assert not given_back.is_set(), "one of eight is open"
+            open_one.close()
+            await given_back.wait()
+    finally:
+        await listener.stop()
+
+
+def test_memory_that_was_freed_in_small_pieces_goes_back_to_the_system() -> None:
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "malloc_trim"):
+        pytest.skip("a C library that keeps nothing to give back")
+    library.malloc.restype, library.free.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+    pieces = [library.malloc(1000) for _ in range(60_000)]
+    for piece in pieces:
+        ctypes.memset(piece, 1, 1000)
+    for piece in pieces[:-1]:
+        library.free(piece)  # the last is at the top: what lies below it is kept
+    before = resident_bytes()
+    garbage_collection.give_back()
+    assert before - resident_bytes() > 30_000_000
+    library.free(pieces[-1])
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
