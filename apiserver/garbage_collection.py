@@ -1,4 +1,4 @@
-"""When Python looks for cyclic garbage: not while the server starts, and seldom once it serves. And what the C library keeps of freed memory.
+"""When Python looks for cyclic garbage: not while the server starts, seldom once it serves. And what the C library keeps of freed memory.
 
 Reference counts free what requests leave behind, but for the few cycles that exceptions and tasks make. The collector is still needed for
 those; at its default settings it runs after each 700 allocations that outlive their frame, and every run of the oldest generation walks
