@@ -63,14 +63,12 @@ class Pointed(str):
 
 def _shown(value: Any) -> str:
     """A bad value as Go shows it: strings quoted as ``%q`` does, numbers bare, all else as JSON."""
-    if isinstance(value, Pointed):
-        text = json.dumps(value, ensure_ascii=False)
-        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    if isinstance(value, str):
+    if isinstance(value, str) and not isinstance(value, Pointed):
         return go_json.quote(value)
     if isinstance(value, float):
         return go_json.number(value)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def child(path: str, *names: str) -> str:

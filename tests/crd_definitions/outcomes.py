@@ -45,6 +45,11 @@ def _plain(value: Any) -> Any:
             found[name] = "<time>"
         elif name in ("uid", "resourceVersion") and isinstance(one, str) and one:
             found[name] = f"<{name}>"
+        elif name == "managedFields" and isinstance(one, list):
+            # they are ordered by time, of which a second may have passed
+            found[name] = sorted(
+                (_plain(entry) for entry in one), key=lambda entry: (entry.get("manager", ""), entry.get("subresource", ""))
+            )
         elif name == "cells":
             found[name] = ["<time>" if isinstance(cell, str) and _NOW.match(cell) else cell for cell in one]
         else:

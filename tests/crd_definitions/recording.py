@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 RECORDED = Path(__file__).parent / "recorded.json.gz"
+#: changes to definitions that are established
+UPDATES = Path(__file__).parent / "updates.json.gz"
 
 
 def write(file: Path, found: dict[str, list[Any]]) -> None:

@@ -80,6 +80,10 @@ class CustomResourceDefinitionStrategy(Strategy):
         accepted = status.setdefault("acceptedNames", {})
         accepted.setdefault("plural", "")
         accepted.setdefault("kind", "")
+        status.setdefault("conditions", None)
+        stored = _storage_version(obj)
+        if not status.get("storedVersions") and stored is not None:
+            status["storedVersions"] = [stored]
 
     def prepare_for_create(self, context: StrategyContext, obj: Object) -> None:
         stored = _storage_version(obj)
