@@ -19,6 +19,7 @@ from apiserver.authentication.claims import user_of_claims
 from apiserver.authentication.interfaces import AuthenticationError, TokenAuthentication, TokenObserver
 from apiserver.authentication.issuer_keys import IssuerKeys
 from apiserver.authentication.jwt_config import JwtConfig
+from apiserver.machinery import go_json
 
 #: kube-apiserver's, for tokens that were verified
 REMEMBERED_SECONDS = 10.0
@@ -122,7 +123,8 @@ def _verified_claims(token: str, issuer: Issuer) -> Mapping[str, Any]:
     algorithm, key_id = header.get("alg"), header.get("kid") or ""
     # neither "none" nor an HMAC is ever among these, so a public key is never taken for a secret
     if algorithm not in issuer.config.algorithms:
-        raise AuthenticationError(f"oidc: verify token: signed with unsupported algorithm, expected {list(issuer.config.algorithms)}")
+        expected = go_json.quote_all(issuer.config.algorithms)
+        raise AuthenticationError(f"oidc: verify token: signed with unsupported algorithm, expected {expected}")
     assert isinstance(algorithm, str)
     if not isinstance(key_id, str):
         raise AuthenticationError("oidc: malformed jwt")

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from apiserver.admission.interfaces import ObjectGetter
 from apiserver.authentication.interfaces import CREDENTIAL_ID_KEY, AuthenticationError, TokenAuthentication, TokenObserver
 from apiserver.authentication.user import UserInfo, service_account_groups, service_account_name
-from apiserver.machinery import objects
+from apiserver.machinery import go_json, objects
 
 PublicKey: TypeAlias = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
@@ -218,7 +218,8 @@ class ServiceAccountAuthenticator:
         wanted = audiences or self._api_audiences
         common = tuple(a for a in wanted if a in verified.audiences)
         if not common:
-            raise AuthenticationError(f"token audiences {list(verified.audiences)} is invalid for the target audiences {list(wanted)}")
+            said, asked = go_json.quote_all(verified.audiences), go_json.quote_all(wanted)
+            raise AuthenticationError(f"token audiences {said} is invalid for the target audiences {asked}")
         authentication = verified.authentication
         if verified.legacy_secret:
             return self._legacy(verified, token, common)

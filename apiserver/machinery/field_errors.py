@@ -68,7 +68,11 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return go_json.number(value)
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return text.translate(_ESCAPED_IN_JSON)
+
+
+#: What Go's JSON writes by number in texts.
+_ESCAPED_IN_JSON = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
 def child(path: str, *names: str) -> str:

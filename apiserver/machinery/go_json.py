@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 MAX_UINT64 = 2**64 - 1
@@ -33,6 +34,11 @@ def quote(text: str) -> str:
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(_ESCAPES.get(c) or (c if is_printable(c) else _by_number(c)) for c in text) + '"'
+
+
+def quote_all(texts: Iterable[str]) -> str:
+    """As ``%q`` shows a slice of strings."""
+    return f"[{' '.join(map(quote, texts))}]"
 
 
 def is_printable(character: str) -> bool:
